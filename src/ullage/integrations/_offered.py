@@ -8,10 +8,11 @@ so (`ullage.Session`, ``recall="host"``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ullage import ToolSpec
+from ullage.doors.host import field
 
 PREFIX = "ullage_"
 """What stands before our names where the user has a tool of one of them."""
@@ -58,14 +59,12 @@ def prefix_beside(specs: Sequence[ToolSpec], names: Collection[str]) -> str:
 def shown_tools(
     offered_tools: Sequence[OfferedTool],
     tools: Sequence[Any],
-    named: Callable[[Any], tuple[str, str]],
 ) -> list[tuple[Any, OfferedTool | None]]:
     """The tools that a model is shown: all of the user's, and each of ours under one name.
 
     Args:
         offered_tools: ours, under both names.
         tools: those that the framework would show, the user's and ours.
-        named: the name and the description of such a tool.
 
     Returns:
         Each tool with what it is of ours; None where it is the user's.
@@ -74,8 +73,8 @@ def shown_tools(
         (offered.spec.name, offered.spec.description): offered
         for offered in offered_tools
     }
-    pairs = [(tool, ours.get(named(tool))) for tool in tools]
-    names = {named(tool)[0] for tool, offered in pairs if offered is None}
+    pairs = [(tool, ours.get(_named(tool))) for tool in tools]
+    names = {_named(tool)[0] for tool, offered in pairs if offered is None}
     prefix = prefix_beside(
         [tool.spec for tool in offered_tools if not tool.prefix], names
     )
@@ -84,3 +83,9 @@ def shown_tools(
         for tool, offered in pairs
         if offered is None or offered.prefix == prefix
     ]
+
+
+def _named(tool: Any) -> tuple[str, str]:
+    """The name and the description of a tool, or of its definition."""
+    body = field(tool, "function") or tool
+    return str(field(body, "name")), str(field(body, "description"))

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 from collections.abc import (
     Callable,
-    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -48,13 +47,11 @@ from ullage.core.errors import ConfigError
 from ullage.doors.host import Unfitted, adrive, lookup
 from ullage.integrations._entries import AnySession, Entries, FamilyAccount
 from ullage.integrations._offered import (
-    OfferedTool,
     offered_tools,
-    prefix_beside,
     shown_tools,
 )
 from ullage.stores import MemoryStore, Store
-from ullage.wires import Format
+from ullage.wires import Format, format_of
 
 _Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -176,7 +173,9 @@ class _Hosted:
     _alive: Any
     _session_entries: Any
 
-    def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    def _host(
+        self, format: str | Format, store: Any, settings: dict[str, Any]
+    ) -> dict[str, Any]:
         """The settings of the sessions underneath."""
         self._entries = Entries()
         self._families: WeakValueDictionary[str, SessionFamily] = (
@@ -185,6 +184,7 @@ class _Hosted:
         self._members: WeakKeyDictionary[AnySession, _Member] = (
             WeakKeyDictionary()
         )
+        self._format = format_of(format)
         self.tools: Sequence[ToolSpec] = recall_tools(
             settings.get("policy", "default")
         )
@@ -225,24 +225,26 @@ class _Hosted:
                 family.account.take(stored or {})
             return family
 
-    def prefix_beside(self, names: Collection[str]) -> str:
-        """What stands before the names of the recall tools beside the user's own tools.
-
-        Args:
-            names: of the user's own tools.
-        """
-        return prefix_beside(self.tools, names)
-
     def shown(
-        self, tools: Sequence[Any], named: Callable[[Any], tuple[str, str]]
-    ) -> list[tuple[Any, OfferedTool | None]]:
-        """The tools that a model is shown; see `shown_tools`.
+        self, tools: Sequence[Any], define: Callable[[Any], Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The tools that a model is shown: the user's, and each of ours under one name.
 
         Args:
             tools: the user's, and each of ours under both of its names.
-            named: the name and the description of such a tool.
+            define: the definition of one of the user's, in the form of a request.
+
+        Returns:
+            Those of them that are shown, and their definitions.
         """
-        return shown_tools(self.offered, tools, named)
+        pairs = shown_tools(self.offered, tools)
+        definitions = [
+            define(tool)
+            if offered is None
+            else self._format.tool(offered.spec)
+            for tool, offered in pairs
+        ]
+        return [tool for tool, _ in pairs], definitions
 
     def get(self, key: str) -> Any:
         """The session of a conversation; None if none is in memory.
@@ -337,7 +339,7 @@ class HostSessions(_Hosted, Sessions):
 
     Attributes:
         tools: the recall tools, to be offered as the framework's own.
-        offered: each of them under both of its names; see `prefix_beside`.
+        offered: each of them under both of its names; see `shown`.
         lasts: whether the store outlives the process.
 
     Raises:
@@ -348,7 +350,7 @@ class HostSessions(_Hosted, Sessions):
     def __init__(
         self, format: str | Format, *, store: Any = None, **settings: Any
     ) -> None:
-        super().__init__(format=format, **self._host(store, settings))
+        super().__init__(format=format, **self._host(format, store, settings))
 
     def opened(
         self,
@@ -385,7 +387,7 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
     def __init__(
         self, format: str | Format, *, store: Any = None, **settings: Any
     ) -> None:
-        super().__init__(format=format, **self._host(store, settings))
+        super().__init__(format=format, **self._host(format, store, settings))
 
     async def opened(
         self,

@@ -134,12 +134,8 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         Returns:
             The request, and what of it is sent, in the form of `HOST`.
         """
-        tools = self.sessions.shown(request.tools, _named)
-        definitions = [
-            _definition(tool) if offered is None else HOST.tool(offered.spec)
-            for tool, offered in tools
-        ]
-        request = request.override(tools=[tool for tool, _ in tools])
+        tools, definitions = self.sessions.shown(request.tools, _definition)
+        request = request.override(tools=tools)
         return request, _request_of(request, definitions)
 
     def _tool(self, offered: OfferedTool) -> StructuredTool:
@@ -241,13 +237,6 @@ def _request_of(request: Any, tools: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _definition(tool: Any) -> dict[str, Any]:
     return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
-
-
-def _named(tool: Any) -> tuple[str, str]:
-    """The name and the description of a tool; of a provider's own there is no description."""
-    if isinstance(tool, dict):
-        return HOST.tool_name(tool), ""
-    return tool.name, tool.description
 
 
 def _shown(

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pydantic_ai import RetryModelRequest, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.toolsets import (
-    AbstractToolset,
-    FunctionToolset,
-    WrapperToolset,
-)
+from pydantic_ai.toolsets import FunctionToolset
 
-from ullage import AsyncSession
+from ullage import AsyncSession, ToolSpec
 from ullage.doors.host import Portable
-from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     PendingCalls,
@@ -58,21 +53,16 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         self.sessions = AsyncHostSessions(HOST, store=store, **settings)
         self._calls = PendingCalls()
         self._tools = FunctionToolset[Any](
-            [self._tool(offered) for offered in self.sessions.offered]
+            [self._tool(spec) for spec in self.sessions.tools]
         )
 
     def get_ordering(self) -> CapabilityOrdering:
         """See `AbstractCapability.get_ordering`: what others made of the messages is fitted."""
         return CapabilityOrdering(position="innermost")
 
-    def get_wrapper_toolset(
-        self, toolset: AbstractToolset[Any]
-    ) -> AbstractToolset[Any]:
-        """See `AbstractCapability.get_wrapper_toolset`: the recall tools beside the agent's own.
-
-        Their names are known when all others are: Pydantic AI takes no name twice.
-        """
-        return _WithRecall(toolset, self.sessions, self._tools)
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """See `AbstractCapability.get_toolset`: the recall tools."""
+        return self._tools
 
     async def prepare_model_request(
         self, ctx: Any, request_context: Any
@@ -83,7 +73,7 @@ class UllageCapability(Portable, AbstractCapability[Any]):
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
         request, settings = (
-            self._request_of(request_context),
+            _request_of(request_context),
             request_context.model_settings,
         )
         session = await self._of(ctx, request_context.model)
@@ -148,20 +138,9 @@ class UllageCapability(Portable, AbstractCapability[Any]):
             key, _held(ctx.messages), parent=family, **model_settings
         )
 
-    def _request_of(self, context: Any) -> dict[str, Any]:
-        """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
-        functions = context.model_request_parameters.function_tools
-        pairs = self.sessions.shown(functions, _named)
-        definitions = [
-            _definition(tool) if offered is None else HOST.tool(offered.spec)
-            for tool, offered in pairs
-        ]
-        return _request_of(context, definitions)
-
-    def _tool(self, offered: OfferedTool) -> Tool[Any]:
+    def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
-        spec = offered.spec
-        run, schema = partial(self._open, offered.asked), dict(spec.parameters)
+        run, schema = partial(self._open, spec.name), dict(spec.parameters)
         return Tool.from_schema(
             run, spec.name, spec.description, schema, takes_ctx=True
         )
@@ -181,38 +160,6 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         return ToolReturn(answer.text, content=[content_of(answer.block)])
 
 
-@dataclass
-class _WithRecall(WrapperToolset[Any]):
-    """An agent's toolset, and the recall tools under names that none of its tools has."""
-
-    sessions: AsyncHostSessions
-    recall: FunctionToolset[Any]
-
-    async def get_tools(self, ctx: Any) -> dict[str, Any]:
-        """See `AbstractToolset.get_tools`."""
-        tools = await self.wrapped.get_tools(ctx)
-        prefix = self.sessions.prefix_beside(tools)
-        names = {
-            offered.spec.name
-            for offered in self.sessions.offered
-            if offered.prefix == prefix
-        }
-        own_tools = await self.recall.get_tools(ctx)
-        shown = {
-            name: tool for name, tool in own_tools.items() if name in names
-        }
-        return {**shown, **tools}
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any
-    ) -> Any:
-        """See `AbstractToolset.call_tool`."""
-        toolset = self.wrapped
-        if tool.toolset is self.recall:
-            toolset = self.recall
-        return await toolset.call_tool(name, tool_args, ctx, tool)
-
-
 def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
     entries: dict[str, Any] = {}
@@ -224,13 +171,13 @@ def _held(messages: Any) -> dict[str, Any]:
     return entries
 
 
-def _request_of(
-    context: Any, functions: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _request_of(context: Any) -> dict[str, Any]:
     """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
     parameters = context.model_request_parameters
     settings = context.model_settings or {}
-    tools = [*functions, *map(_definition, parameters.output_tools)]
+    tools = map(
+        _definition, (*parameters.function_tools, *parameters.output_tools)
+    )
     schema = getattr(parameters.output_object, "json_schema", None)
     return without_none(
         model=context.model.model_name,
@@ -239,15 +186,11 @@ def _request_of(
         )
         or None,
         messages=list(context.messages),
-        tools=tools or None,
+        tools=list(tools) or None,
         output_format={"schema": schema} if schema else None,
         max_tokens=settings.get("max_tokens"),
         thinking=settings.get("anthropic_thinking"),
     )
-
-
-def _named(tool: Any) -> tuple[str, str]:
-    return tool.name, tool.description or ""
 
 
 def _definition(tool: Any) -> dict[str, Any]:
