@@ -260,7 +260,7 @@ def _event(
     price = "no cache is broken"
     if rewritten:
         price = f"{rewritten:,} tokens are written to the prompt cache again"
-        price_usd = rewriting_usd(window, rewritten)
+        price_usd = rewriting_usd(window.meter.model, rewritten)
         if price_usd is not None:
             price += f", about ${price_usd:.4f} at list price"
     author = entered.decision.author or "a user"
@@ -281,9 +281,17 @@ def rewritten_tokens(window: Window, start: int) -> int:
     return window.calibration.apply(tokens)
 
 
-def rewriting_usd(window: Window, tokens: int) -> float | None:
-    """What it costs that so many tokens are written to the cache and not read from it."""
-    price = lookup(window.meter.model).prices_at(tokens)
+def rewriting_usd(model: str, tokens: int) -> float | None:
+    """What it costs that so many tokens are written to the cache and not read from it.
+
+    Args:
+        model: the model that is asked.
+        tokens: the tokens.
+
+    Returns:
+        At list price; None: the model's prices are unknown.
+    """
+    price = lookup(model).prices_at(tokens)
     if price.input_usd is None:
         return None
     write_usd = price.cache_write_usd
