@@ -47,8 +47,13 @@ from ullage.core.turn.arrival import apply_on_arrival
 from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
 from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
-from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
+from ullage.core.turn.hand import (
+    carry_out,
+    carry_out_with_batch,
+    overrule,
+)
 from ullage.core.turn.joining import Offer, note_excess, weigh
+from ullage.core.turn.returned import not_returned
 from ullage.core.values.edits import (
     Edit,
     ProposedEdit,
@@ -367,6 +372,8 @@ def _decide(
             walk, "media", key, walk.safeguards.media(window), is_guard=True
         )
         _guard(walk, policy.guard, key)
+    if is_end and walk.hand.decisions:
+        walk.events += not_returned(walk)
 
 
 def _guard_wants(walk: Walk) -> bool:

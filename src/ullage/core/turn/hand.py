@@ -25,6 +25,7 @@ from ullage.core.history import canon
 from ullage.core.history.hand import (
     EMPTY,
     DecisionEntry,
+    Pins,
     UserDecisions,
     batch_of,
     entered_in,
@@ -54,6 +55,7 @@ from ullage.core.values.messages import Media, Text, ToolCall
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
+_MOST_ROUNDS = 4
 _OVERRULED = "overruled"
 """What a batch names as its stage that notes behind the guard that a pin could not be kept."""
 
@@ -490,7 +492,7 @@ def _changed_by(
 def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """Have the guard take what otherwise has to stay, and tell what it took of the users'.
 
-    What an undo brought back leaves the window before what a pin keeps.
+    What an undo brought back leaves the window before what a pin keeps, the oldest results first.
 
     Args:
         walk: its window does not fit.
@@ -498,9 +500,12 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         ask: asks the guard.
     """
     window, pins = walk.window, walk.window.pins
-    pinned = pinned_in(window)
+    pinned = set(filter(walk.hand.firm.covers, pinned_in(window)))
     kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
     if pins != walk.hand.firm:
+        give_up_returned(walk, key)
+    is_over = not window.within(window.limit_tokens, surely=True)
+    if is_over and pins != walk.hand.firm:
         walk.builder.pin(walk.hand.firm)
         ask()
         walk.builder.pin(pins)
@@ -515,18 +520,67 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     give_up_added(walk, key)
 
 
+def give_up_returned(walk: Walk, key: bytes) -> None:
+    """Set aside results that an undo or a restore brought back, the oldest first, until it fits.
+
+    Args:
+        walk: its window does not fit.
+        key: where decisions of this place are kept.
+    """
+    window = walk.window
+    limit = window.limit_tokens
+    for _ in range(_MOST_ROUNDS):
+        # what is cut loosens the bound of what is left, so it may take another round
+        if window.within(limit, surely=True):
+            return
+        cuts = walk.check("guard", _returned_cuts(walk), is_guard=True)
+        if not cuts:
+            return
+        walk.keep("guard", key, cuts)
+
+
+def _returned_cuts(walk: Walk) -> list[ProposedEdit]:
+    """The cuts of as many results that came back as the view has too much."""
+    window, firm = walk.window, walk.hand.firm
+    limit = window.limit_tokens
+    reason = f"the view was over its hard limit of {limit:,} tokens"
+    tokens, editable = window.tokens, editable_from(window)
+    cuts: list[ProposedEdit] = []
+    for location in _visible_in(window, window.pins):
+        is_firm = firm.covers(location) or location in firm.lines
+        if is_firm or location[0] < editable:
+            continue
+        if window.calibration.upper(tokens) <= limit:
+            return cuts
+        output = window.transcript.output(location)
+        kind = window.transcript.address(location).kind
+        if output is None or kind != "result":
+            continue
+        text = window.words.aside(output.ref, len(output.text))
+        won = window.leaf_tokens(location) - window.texts_tokens((text,))
+        if won > 0:
+            cuts.append(_replacing(window, location, output, text, reason))
+            tokens -= won
+    return cuts
+
+
 def pinned_in(window: Window) -> set[Location]:
     """The leaves that are shown as a user pinned them: not hidden, and whole."""
     locations: set[Location] = set()
-    for index in window.pins.messages:
+    for location in _visible_in(window, window.pins):
+        if window.edit_at(location) is None:
+            locations.add(location)
+    return locations
+
+
+def _visible_in(window: Window, pins: Pins) -> Iterator[Location]:
+    """The leaves of messages that stay and are not hidden, in order; some may be cut."""
+    for index in sorted(pins.messages):
         if index >= window.size or window.hidden(index):
             continue
         message = window.transcript.messages[index]
         for number, item, _ in leaves_of(message):
-            location = (index, number, item)
-            if window.edit_at(location) is None:
-                locations.add(location)
-    return locations
+            yield index, number, item
 
 
 def give_up_added(walk: Walk, key: bytes) -> None:
