@@ -39,7 +39,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
-from ullage.core.turn.batches import Walk, edited_from
+from ullage.core.turn.batches import Walk, edited_from, removed_tokens
 from ullage.core.turn.request import Request
 from ullage.core.values.decisions import (
     EVERY_ITEM,
@@ -55,7 +55,6 @@ from ullage.core.values.messages import Media, Text, ToolCall
 _MILLION = 1_000_000
 STAGE = "user"
 """What a batch that carries out a decision names as its stage."""
-_MOST_ROUNDS = 4
 _OVERRULED = "overruled"
 """What a batch names as its stage that notes behind the guard that a pin could not be kept."""
 
@@ -527,16 +526,10 @@ def give_up_returned(walk: Walk, key: bytes) -> None:
         walk: its window does not fit.
         key: where decisions of this place are kept.
     """
-    window = walk.window
-    limit = window.limit_tokens
-    for _ in range(_MOST_ROUNDS):
-        # what is cut loosens the bound of what is left, so it may take another round
-        if window.within(limit, surely=True):
-            return
-        cuts = walk.check("guard", _returned_cuts(walk), is_guard=True)
-        if not cuts:
-            return
-        walk.keep("guard", key, cuts)
+    cuts = walk.check("guard", _returned_cuts(walk), is_guard=True)
+    walk.keep("guard", key, cuts)
+    # the next turn knows less of the view, too: what fits now has to fit then
+    walk.builder.removed(removed_tokens(walk))
 
 
 def _returned_cuts(walk: Walk) -> list[ProposedEdit]:
@@ -550,7 +543,8 @@ def _returned_cuts(walk: Walk) -> list[ProposedEdit]:
         is_firm = firm.covers(location) or location in firm.lines
         if is_firm or location[0] < editable:
             continue
-        if window.calibration.upper(tokens) <= limit:
+        removed = window.calibration.removed_tokens + window.tokens - tokens
+        if window.calibration.without(removed).upper(tokens) <= limit:
             return cuts
         output = window.transcript.output(location)
         kind = window.transcript.address(location).kind

@@ -42,7 +42,7 @@ class _Returning(NamedTuple):
 
 
 def not_returned(walk: Walk) -> Iterator[Event]:
-    """What is told of undos and restores: which texts they could not bring back, and why not.
+    """An event for each batch that keeps out what undos and restores were to bring back.
 
     Of a decision that was carried out in an earlier turn, only what left the view in this one.
 
