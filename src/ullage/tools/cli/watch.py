@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
@@ -97,8 +96,9 @@ def _opened(
         return
     server = open_kept(location)
     try:
-        parts = urlsplit(location)  # without who asks, and the password
-        name = f"{parts.hostname or 'localhost'}{parts.path}"
+        # without who asks, and the password
+        place = location.partition("://")[2].partition("?")[0]
+        name = place.rpartition("@")[2]
         on_server = cast("PostgresStore", innermost(server))
         yield name, lambda: read_server(on_server, tenant)
     finally:
