@@ -354,7 +354,7 @@ def decision_of(
     )
 
 
-class Estimate(NamedTuple):
+class DecisionEstimate(NamedTuple):
     """What a decision about a stored conversation would come to.
 
     Attributes:
@@ -371,8 +371,10 @@ class Estimate(NamedTuple):
     cost_per_call_usd: float | None
 
 
-def estimate_of(stored: StoredConversation, decision: Decision) -> Estimate:
-    """Estimate what a decision adds to the view, how much is written to the cache again, the price.
+def estimate_of(
+    stored: StoredConversation, decision: Decision
+) -> DecisionEstimate:
+    """DecisionEstimate what a decision adds to the view, how much is written to the cache again, the price.
 
     Four characters count as a token: the texts themselves are with their caller alone.
 
@@ -382,7 +384,7 @@ def estimate_of(stored: StoredConversation, decision: Decision) -> Estimate:
     """
     added, rewritten = _about_tokens(stored, decision)
     model = stored.outline.model
-    return Estimate(
+    return DecisionEstimate(
         added,
         rewritten,
         rewriting_usd(model, rewritten),

@@ -8,7 +8,7 @@ from typing import Any
 from ullage.core.history.hand import DecisionEntry, name_of
 from ullage.core.turn.hand import described
 from ullage.core.values.events import Event
-from ullage.session.stored import Estimate, StoredConversation
+from ullage.session.stored import DecisionEstimate, StoredConversation
 
 _RECENT_BATCHES = 40
 _LINES = 80
@@ -114,7 +114,7 @@ def sentence(
     stored: StoredConversation,
     name: str,
     description: str,
-    estimate: Estimate,
+    estimate: DecisionEstimate,
 ) -> str:
     """What a decision comes to, in words.
 
@@ -139,7 +139,7 @@ def sentence(
     return f"{stored.outline.name}, {decided}. With the next request {size}; {cache}{price}."
 
 
-def _price(estimate: Estimate) -> str:
+def _price(estimate: DecisionEstimate) -> str:
     """What a decision costs in dollars; ``""`` where no price is known, or nothing changes."""
     now_usd, later_usd = estimate.cost_now_usd, estimate.cost_per_call_usd
     if now_usd is None or later_usd is None:
