@@ -374,7 +374,7 @@ class DecisionEstimate(NamedTuple):
 def estimate_of(
     stored: StoredConversation, decision: Decision
 ) -> DecisionEstimate:
-    """DecisionEstimate what a decision adds to the view, how much is written to the cache again, the price.
+    """Estimate what a decision adds to the view, writes to the cache again, and costs.
 
     Four characters count as a token: the texts themselves are with their caller alone.
 
