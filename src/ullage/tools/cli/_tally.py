@@ -24,6 +24,9 @@ from ullage.session.spend.teams.use import BudgetUse
 _CENTS_FROM_USD = 1.0
 """Smaller sums are shown with four decimals."""
 
+_FIRST_ERROR = 400
+"""The status from which on an answer is an error."""
+
 _REASONS: dict[Passed, str] = {
     "path": "not a conversation, such as a list of models",
     "body": "the body is not a JSON object",
@@ -52,6 +55,8 @@ class RunTally:
         passed: those that were not fitted, by reason.
         with_tools: those that were given a recall tool.
         recalls: how often a model opened what was left out.
+        refused: of all requests those that the upstream answered with an error, by its status; 0:
+            those to which no answer came.
         raw_tokens: estimated tokens of the prompts that were fitted, as they came.
         sent_tokens: the same, as they were sent.
     """
@@ -62,6 +67,7 @@ class RunTally:
         self.passed: Counter[Passed] = Counter()
         self.stopped = 0
         self.budget: BudgetUse | None = None
+        self.refused: Counter[int] = Counter()
 
     def take(self, relayed: Relayed) -> None:
         """Count a request that is over.
@@ -76,11 +82,15 @@ class RunTally:
             self.stopped += 1
             self.budget = report.budget
             return
+        is_answered = 0 < report.status < _FIRST_ERROR
+        if not is_answered:
+            self.refused[report.status] += 1
         if report.passed is not None:
             self.passed[report.passed] += 1
             return
-        self.raw_tokens += raw_tokens(relayed)
-        self.sent_tokens += report.view_tokens
+        if is_answered:  # nobody bills another
+            self.raw_tokens += raw_tokens(relayed)
+            self.sent_tokens += report.view_tokens
         if relayed.is_dry:
             self.dry += 1
             return
@@ -138,11 +148,29 @@ def _counts(tally: RunTally) -> Iterator[str]:
             for reason, count in tally.passed.most_common()
         ]
         yield f"Passed through: {', '.join(reasons)}."
+    yield from _errors(tally)
     if tally.with_tools:
         yield (
             f"{_many(tally.with_tools, 'request')} had a tool added that opens what was "
             f"shortened; the model used it {_many(tally.recalls, 'time')}."
         )
+
+
+def _errors(tally: RunTally) -> Iterator[str]:
+    """How many requests had no answer, or an error for one."""
+    refused = +tally.refused
+    unanswered = refused.pop(0, 0)
+    if unanswered:
+        yield (
+            f"No answer came to {_many(unanswered, 'request')}: the upstream could not be reached, "
+            "or the client gave up."
+        )
+    if refused:
+        statuses = ", ".join(
+            f"{count:,} with status {status}"
+            for status, count in refused.most_common()
+        )
+        yield f"Errors from the upstream: {statuses}."
 
 
 def _tokens(tally: RunTally, spent: ReceiptTotals | None) -> Iterator[str]:
