@@ -7,6 +7,7 @@ from ullage.doors.proxy.headers import (
     client_session_of,
     passed_down,
     passed_up,
+    subagent_of,
 )
 
 
@@ -41,3 +42,10 @@ def test_a_client_names_its_session_in_a_header_of_its_own():
     )
     assert client_session_of(CIMultiDict({"session_id": "<b>a</b>" * 9})) == ""
     assert client_session_of({}) == ""
+
+
+def test_a_subagent_of_a_session_has_a_header_of_its_own():
+    headers = CIMultiDict({"x-claude-code-agent-id": "a9fe9d43ea946fd64"})
+    assert subagent_of(headers) == "a9fe9d43ea946fd64"
+    assert subagent_of(CIMultiDict({"x-claude-code-agent-id": "<b>"})) == ""
+    assert subagent_of({}) == ""

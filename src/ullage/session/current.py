@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from ullage.core.history.hand import hand_of
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.outline import whole_outline
 from ullage.core.values.effects import Find, Steps
+from ullage.core.values.receipts import name_of
 from ullage.session.sent import sent_in
 from ullage.session.stored import StoredConversation
 from ullage.session.view import RequestInfo
@@ -39,6 +42,11 @@ def current(session: Any) -> Steps[StoredConversation | None]:
         newest.size,
         wire=newest.wire.name,
         tokens=newest.estimate,
+    )
+    outline = replace(
+        outline,
+        agent=name_of(session.settings.agent),
+        client_session=name_of(session.settings.client_session),
     )
     records = yield Find(tuple(transcript.chain))
     return StoredConversation(

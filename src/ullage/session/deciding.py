@@ -57,8 +57,12 @@ class DecisionMixin:
 
     def _outlining(
         self, info: RequestInfo
-    ) -> tuple[Window, str, str, str] | None:
-        """What a view's outline is made of: window, wire, agent, session; None: none is kept."""
+    ) -> tuple[Window, str, str, str, str] | None:
+        """What a view's outline is made of: window, wire, agent, session, sub-agent.
+
+        Returns:
+            None where no outline is kept.
+        """
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
@@ -67,7 +71,8 @@ class DecisionMixin:
             return (
                 None  # the beginning of the history is with the provider alone
             )
-        return window, wire, settings.agent, settings.client_session
+        names = settings.agent, settings.client_session, settings.subagent
+        return window, wire, *names
 
     @property
     def _outlines(self) -> bool:

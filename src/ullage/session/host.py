@@ -53,15 +53,22 @@ class HostMixin:
         with self._state_lock:
             self._state = replace(self._state, learnt=learnt)
 
-    def asked_in(self, client_session: str) -> None:
-        """Take in the client's own name of its session, for the outlines from here on.
+    def asked_in(self, client_session: str, subagent: str = "") -> None:
+        """Take in the client's own names of who asks, for the outlines from here on.
 
         Args:
-            client_session: as the client calls it; ``""`` changes nothing.
+            client_session: as the client calls its session; ``""`` changes nothing.
+            subagent: as it calls the sub-agent that asks; ``""``: none asks.
         """
-        if client_session and client_session != self.settings.client_session:
+        settings = self.settings
+        if not client_session:
+            return
+        if (client_session, subagent) != (
+            settings.client_session,
+            settings.subagent,
+        ):
             self.settings = replace(
-                self.settings, client_session=client_session
+                settings, client_session=client_session, subagent=subagent
             )
 
     @property

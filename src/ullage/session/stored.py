@@ -7,7 +7,7 @@ that on. Everything here is steps of the core, but for listing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -169,11 +169,16 @@ def conversations(store: Store, tenant: str) -> list[ConversationEntry]:
         StoreError: the store cannot list, or it failed.
     """
     rows = store.newest(tenant, "outline", CONVERSATIONS)
-    outlines = [(outline_of(record), used_s) for record, used_s in rows]
+    outlines = dict[bytes, Outline]()
+    for record, _ in rows:
+        outline = outline_of(record)
+        if outline is not None:
+            outlines[record.key] = outline
+    named_since = _named_since(outlines)
     listed = [
-        ConversationEntry(outline, used_s)
-        for outline, used_s in outlines
-        if outline is not None
+        ConversationEntry(outlines[record.key], used_s)
+        for record, used_s in rows
+        if record.key in outlines and record.key not in named_since
     ]
     # times are in whole seconds: of two at once the longer is the later
     listed.sort(
@@ -185,6 +190,22 @@ def conversations(store: Store, tenant: str) -> list[ConversationEntry]:
     return list(newest.values())
 
 
+def _named_since(outlines: Mapping[bytes, Outline]) -> set[bytes]:
+    """The keys of outlines without a client session, of histories that one went on with.
+
+    So a conversation that was begun before its client named its session is listed once.
+    """
+    named_since = set[bytes]()
+    for outline in outlines.values():
+        key = outline.before if outline.client_session else b""
+        while key in outlines and key not in named_since:
+            if outlines[key].client_session:
+                break
+            named_since.add(key)
+            key = outlines[key].before
+    return named_since
+
+
 def conversation(
     store: Store, tenant: str, name: str | None = None
 ) -> StoredConversation:
@@ -194,17 +215,15 @@ def conversation(
         store: where it is kept.
         tenant: the owner.
         name: its short name, ``c…``, or its client's own name of the session, of which the
-            first eight characters do; None: the newest (`newest_of`).
+            first eight characters do; None: the newest (`newest_of`). Of a client's session, the
+            conversation is meant that it went on with, and none of a sub-agent.
 
     Raises:
         ConfigError: there is none of this name.
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
     listed = conversations(store, tenant)
-    newest = newest_of(listed)
-    if name is not None:
-        named = (entry for entry in listed if entry.outline.is_named(name))
-        newest = next(named, None)
+    newest = newest_of(listed) if name is None else _named(listed, name)
     outline = None if newest is None else newest.outline
     if outline is None:
         problem = (
@@ -223,16 +242,84 @@ def newest_of(
     """The conversation that was used last; None where there is none.
 
     Agents ask for titles and the like beside their conversation. So of those that were used within
-    a minute, the one with the largest request is meant.
+    a minute, the one with the largest request is meant, and none of a sub-agent. Where its client
+    compacted that one and went on, the one is meant that it went on with.
 
     Args:
         listed: as `conversations` lists them.
     """
     if not listed:
         return None
-    start_s = listed[0].used_s - BESIDE_S
-    recent = [entry for entry in listed if entry.used_s >= start_s]
-    return max(recent, key=lambda entry: entry.outline.tokens)
+    own = [entry for entry in listed if not entry.outline.subagent] or listed
+    start_s = own[0].used_s - BESIDE_S
+    recent = [entry for entry in own if entry.used_s >= start_s]
+    return _gone_on_with(_largest(recent), own)
+
+
+def under_way(
+    listed: Sequence[ConversationEntry],
+) -> list[ConversationEntry]:
+    """The conversations that a user may mean, the newest first.
+
+    None is a sub-agent's, and none is one that its client compacted and left for another.
+
+    Args:
+        listed: as `conversations` lists them.
+    """
+    return [
+        entry
+        for entry in listed
+        if not entry.outline.subagent and _gone_on_with(entry, listed) is entry
+    ]
+
+
+def _named(
+    listed: Sequence[ConversationEntry], name: str
+) -> ConversationEntry | None:
+    """The conversation that a name means: its own, or its client's session; None: there is none."""
+    for entry in listed:
+        if entry.outline.name == name:
+            return entry
+    for entry in listed:  # as it was called before client sessions told apart
+        if entry.outline.begins_as(name):
+            return entry
+    of_session = [
+        entry for entry in listed if entry.outline.is_of_session(name)
+    ]
+    if not of_session:
+        return None
+    own = [entry for entry in of_session if not entry.outline.subagent]
+    return _gone_on_with(_largest(own or of_session), of_session)
+
+
+def _largest(listed: Sequence[ConversationEntry]) -> ConversationEntry:
+    return max(listed, key=lambda entry: entry.outline.tokens)
+
+
+def _gone_on_with(
+    entry: ConversationEntry, listed: Sequence[ConversationEntry]
+) -> ConversationEntry:
+    """The conversation that a client went on with since; the same one where it did not.
+
+    That is the newest of the same client session, and no sub-agent's, that begins with what the
+    client summed up. Times are in whole seconds: of two at once the shorter began later.
+    """
+    session = entry.outline.client_session
+    if not session:
+        return entry
+    later = [
+        one
+        for one in listed
+        if one.outline.client_session == session
+        and one.outline.is_compacted
+        and not one.outline.subagent
+        and one.used_s >= entry.used_s
+    ]
+    return max(
+        later,
+        key=lambda one: (one.used_s, -one.outline.length),
+        default=entry,
+    )
 
 
 def conversation_of(

@@ -48,6 +48,9 @@ _PATH = re.compile(
     re.IGNORECASE,
 )
 """An argument that names a file, as the tools of agents call it."""
+_COMPACTED = ("This session is being continued from a previous conversation",)
+"""How a history begins that its client compacted: Claude Code's words. Of other clients no words
+are known that stand first."""
 
 
 class Item(Struct, frozen=True, array_like=True):
@@ -115,6 +118,8 @@ class Outline(Struct, frozen=True, array_like=True):
         messages: those from ``start`` on.
         agent: the agent or program that asks, as it calls itself; ``""``: not known.
         client_session: the client's own name of its session; ``""``: not known.
+        subagent: the client's own name of the sub-agent that asks; ``""``: none, or not known.
+        is_compacted: whether it begins with what its client summed up of an earlier history.
     """
 
     length: int
@@ -130,19 +135,29 @@ class Outline(Struct, frozen=True, array_like=True):
     messages: tuple[OutlinedMessage, ...]
     agent: str = ""
     client_session: str = ""
+    subagent: str = ""
+    is_compacted: bool = False
 
     @property
     def name(self) -> str:
-        """The short name of the conversation, ``c…``; its branches share it."""
-        return "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
+        """The short name of the conversation, ``c…``; its branches in one client session share it.
 
-    def is_named(self, name: str) -> bool:
-        """Whether a conversation is meant by a name: its short one, or its client's own."""
-        if name == self.name:
-            return True
+        What begins alike in two client sessions has two names.
+        """
+        begins = self.first.hex()
+        if self.client_session:
+            begins += f" {self.client_session}"
+        return "c" + canon.ref_of(begins)[:_NAME_CHARS]
+
+    def is_of_session(self, name: str) -> bool:
+        """Whether it is of the client session of a name, of which the first characters do."""
         return len(name) >= _NAME_CHARS and self.client_session.startswith(
             name
         )
+
+    def begins_as(self, name: str) -> bool:
+        """Whether a name is the one that all have which begin so, whatever the client session."""
+        return name == "c" + canon.ref_of(self.first.hex())[:_NAME_CHARS]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -158,6 +173,7 @@ def outlined(
     tokens: int,
     agent: str = "",
     client_session: str = "",
+    subagent: str = "",
 ) -> tuple[Ledger, tuple[Record, ...]]:
     """The ledger with the outline of a history up to a length, and its record if that is new.
 
@@ -169,6 +185,7 @@ def outlined(
         tokens: of the request.
         agent: the agent or program that asks.
         client_session: its own name of the session.
+        subagent: its own name of the sub-agent that asks.
     """
     transcript = window.transcript
     key = transcript.decision_key(length)
@@ -180,6 +197,7 @@ def outlined(
         before=earlier,
         agent=name_of(agent),
         client_session=name_of(client_session),
+        subagent=name_of(subagent),
     )
     return ledger.with_outlined(key, length), (
         Record(key, "outline", 0, _encode(outline)),
@@ -211,6 +229,7 @@ def whole_outline(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
+        is_compacted=_is_compacted(transcript.messages[0]),
     )
 
 
@@ -250,6 +269,14 @@ def _newest_outline(
         if transcript.decision_key(outlined_length) == key:
             return key, outlined_length
     return b"", 0
+
+
+def _is_compacted(first: Message) -> bool:
+    """Whether a history begins with a summary of its client's; reminders may stand before it."""
+    texts = [part.text for part in first.parts if isinstance(part, Text)]
+    return first.role == "user" and any(
+        text.lstrip().startswith(_COMPACTED) for text in texts
+    )
 
 
 def _title(transcript: Transcript, length: int) -> str:

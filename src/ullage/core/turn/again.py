@@ -67,4 +67,5 @@ def outline_in(
         tokens=window.estimate,
         agent=settings.agent,
         client_session=settings.client_session,
+        subagent=settings.subagent,
     )

@@ -24,7 +24,7 @@ def observe(
     model: str,
     estimated_tokens: int,
     raw_tokens: int = -1,
-    outlining: tuple[Window, str, str, str] | None = None,
+    outlining: tuple[Window, str, str, str, str] | None = None,
     beside: tuple[Record, ...] = (),
 ) -> Steps[State]:
     """Record what a provider reported for a view.
@@ -38,8 +38,8 @@ def observe(
         model: the model it was made for.
         estimated_tokens: what it was reckoned to hold.
         raw_tokens: reckoned: what its prompt would have held without ullage; -1: not known.
-        outlining: the window behind the view, its format, its agent and the agent's name of the
-            session, where an outline is kept.
+        outlining: the window behind the view, its format, its agent and the agent's names of the
+            session and of the sub-agent, where an outline is kept.
         beside: records to be kept with the report.
 
     Returns:
@@ -62,7 +62,7 @@ def observe(
     ledger, record = state.ledger.with_observed(key, report)
     ledger, records = note_answered(transcript, size, ledger)
     if outlining is not None:
-        window, wire, agent, client_session = outlining
+        window, wire, agent, client_session, subagent = outlining
         ledger, outline = outlined(
             window,
             size,
@@ -71,6 +71,7 @@ def observe(
             tokens=usage.sent_tokens,
             agent=agent,
             client_session=client_session,
+            subagent=subagent,
         )
         records = (*records, *outline)
     yield Commit((), (record, *records, *beside))

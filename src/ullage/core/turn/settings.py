@@ -30,6 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             (`ullage.core.history.outline`).
         agent: the agent or program that asks, for its outlines.
         client_session: its own name of the session, for its outlines.
+        subagent: its own name of the sub-agent that asks, for its outlines.
         may_add_tools: whether the recall tools may be added to the request at hand; False where
             its provider refused them.
     """
@@ -52,4 +53,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     outlines: bool = False
     agent: str = ""
     client_session: str = ""
+    subagent: str = ""
     may_add_tools: bool = True

@@ -105,6 +105,7 @@ class Exchange(Claiming):
         origin: str = "",
         client: str = "",
         client_session: str = "",
+        subagent: str = "",
         spending: TeamCall | None = None,
     ) -> None:
         route = None if passed else route_of(method, path)
@@ -124,6 +125,7 @@ class Exchange(Claiming):
         self._name = name  # of the conversation, where it has one
         self._served = served
         self._program, self._client_session = client, client_session
+        self._subagent = subagent
         self._sent = body  # as it goes to the upstream
         self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
@@ -275,6 +277,9 @@ class Exchange(Claiming):
         start = parsed.beginning if parsed else None
         if start is None:
             start = requests.beginning(wire.name, self._client)
+        client_session = self._client_session or requests.client_session_in(
+            self._client
+        )
         key, session = self._exchanges.session(
             self.route,
             self._client,
@@ -283,7 +288,9 @@ class Exchange(Claiming):
             start,
             can_recall=self._takes,
             client=self._program,
+            client_session=client_session,
         )
+        session.asked_in(client_session, self._subagent)
         self.is_thread = is_thread(self._client, wire)
         # where the provider holds the history, each request begins a conversation of its own
         is_held = bool(wire.previous(self._client))
@@ -336,9 +343,6 @@ class Exchange(Claiming):
 
         A request that asks its server for a window has that one.
         """
-        session.asked_in(
-            self._client_session or requests.client_session_in(request)
-        )
         assert self.route is not None
         if self._served is None:
             return
@@ -431,6 +435,9 @@ class Exchange(Claiming):
                 begins,
                 can_recall=False,
                 client=self._program,
+            )
+            session.asked_in(
+                self._client_session or requests.client_session_in(whole)
             )
             self._note(model=str(model_in(whole) or ""))
             self._take_window(session, whole)

@@ -77,10 +77,10 @@ class Exchanges:
         headers: what stood around the newest histories, for those that begin.
         refusals: which additions upstreams refused (`ullage.doors.exchange.additions`).
 
-    The session that serves a request is found by its model, its first message and its first reply:
-    which one it is decides about speed alone, as what was decided in a conversation is found by its
-    history. The first reply tells apart what begins alike; whoever was first with it here, and who
-    has none yet, shares the session of the beginning.
+    The session that serves a request is found by its model, its first message, its first reply
+    and its client's session: which one it is decides about speed alone, as what was decided in a
+    conversation is found by its history. The first reply tells apart what begins alike; whoever was
+    first with it here, and who has none yet, shares the session of the beginning.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class Exchanges:
         origin: str = "",
         client: str = "",
         client_session: str = "",
+        subagent: str = "",
         spending: TeamCall | None = None,
     ) -> Exchange:
         """The exchange of one request.
@@ -138,6 +139,7 @@ class Exchanges:
             origin: of its URL, where the path does not begin with it.
             client: the program that asks, for receipts.
             client_session: its own name of the session, where a header says so.
+            subagent: its own name of the sub-agent that asks, where a header says so.
             spending: reserves what the request may come to; None: nothing limits it.
         """
         return Exchange(
@@ -153,6 +155,7 @@ class Exchanges:
             origin=origin,
             client=client,
             client_session=client_session,
+            subagent=subagent,
             spending=spending,
         )
 
@@ -170,6 +173,7 @@ class Exchanges:
         *,
         can_recall: bool,
         client: str = "",
+        client_session: str = "",
     ) -> tuple[str, Any]:
         """The session that serves a request, and the key that it is kept under.
 
@@ -181,13 +185,15 @@ class Exchanges:
             start: how its history begins.
             can_recall: whether recall calls can be answered here.
             client: the program that asks.
+            client_session: its own name of the session.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         if name is not None:
             start = HistoryStart(name.encode("utf-8", "surrogatepass"))
-        key = _key(
-            owner, route.wire, str(model_in(request)), start.opening.hex()
-        )
+        begins = [str(model_in(request)), start.opening.hex()]
+        if client_session:
+            begins.append(client_session)
+        key = _key(owner, route.wire, *begins)
         if start.reply and self._first_to(key, start.reply) != start.reply:
             key = _key(key, start.reply.hex())
         recall = "auto" if can_recall and self.recalls else False

@@ -31,6 +31,7 @@ from ullage.doors.proxy.headers import (
     passed_down,
     passed_up,
     program_of,
+    subagent_of,
 )
 from ullage.doors.proxy.keepalive import WatchedRequest
 from ullage.doors.proxy.relayed import Relayed, treatment_of
@@ -315,6 +316,7 @@ class ClientRequest:
             ),
             client=program_of(self._request.headers),
             client_session=client_session_of(self._request.headers),
+            subagent=subagent_of(self._request.headers),
             spending=None if self._spending is None else self._spending.call,
         )
         self._watched.exchange = self._last_exchange

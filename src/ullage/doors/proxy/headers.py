@@ -14,6 +14,8 @@ TREATMENT_HEADER = "X-Ullage"
 
 _SESSION_HEADERS = ("X-Claude-Code-Session-Id", "session_id")
 """In which clients name their session: Claude Code, Codex."""
+_SUBAGENT_HEADER = "X-Claude-Code-Agent-Id"
+"""In which Claude Code names a sub-agent, whose session it shares."""
 _SESSION = re.compile(r"[\w.-]{8,64}")
 _HOP = frozenset(
     (
@@ -63,6 +65,12 @@ def client_session_of(headers: Mapping[str, str]) -> str:
     """The client's own name of its session; "" where no header has one."""
     values = (headers.get(name, "") for name in _SESSION_HEADERS)
     return next(filter(_SESSION.fullmatch, values), "")
+
+
+def subagent_of(headers: Mapping[str, str]) -> str:
+    """The client's own name of the sub-agent that asks; "" where no header has one."""
+    value = headers.get(_SUBAGENT_HEADER, "")
+    return value if _SESSION.fullmatch(value) else ""
 
 
 def program_of(headers: Mapping[str, str]) -> str:

@@ -27,6 +27,7 @@ from ullage.session.stored import (
     decision_of,
     estimate_of,
     newest_of,
+    under_way,
 )
 from ullage.stores import Store
 from ullage.tools.hand.authority import MODEL, check_rank
@@ -363,7 +364,9 @@ class HandTools:
     ) -> list[ConversationEntry]:
         """The conversations that may be the one that asks: in use, and no small one beside it."""
         start_s = self._now_s() - _RECENT_S
-        recent = [entry for entry in listed if entry.used_s >= start_s]
+        recent = [
+            entry for entry in under_way(listed) if entry.used_s >= start_s
+        ]
         largest = max((entry.outline.tokens for entry in recent), default=0)
         return [
             entry
