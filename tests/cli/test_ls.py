@@ -8,6 +8,7 @@ from tests.cli.running import SDK_AGENT, Machine
 from tests.cli.terminal import ullage
 from tests.servers import Call, Reply
 from tests.session.test_stored import talked
+from ullage.integrations._sessions import HostSessions
 from ullage.stores import SqliteStore
 from ullage.tools.cli import ls  # noqa: F401
 
@@ -76,3 +77,24 @@ def test_an_empty_store_is_told(tmp_path):
     ran = ullage("ls", "--store", path)
     assert ran.status == 0
     assert ran.text.startswith("No conversation is kept for this tenant. ")
+
+
+def test_an_adapter_s_conversations_are_found_by_the_command_that_is_told(
+    tmp_path,
+):
+    """An adapter names the tenant by the framework's thread: nobody can guess that."""
+    path = tmp_path / "kept.db"
+    sessions = HostSessions("openai-chat", store=path)
+    asked = {"messages": [{"role": "user", "content": "Find the needle."}]}
+    session = sessions.opened(
+        '["t", "m"]', {}, parent='["t"]', model="gpt-4.1"
+    )
+    session.call(lambda **view: {"usage": USAGE}, model="gpt-4.1", **asked)
+    sessions.close()
+    told = ullage("ls", "--store", path).text.splitlines()
+    assert told[1:] == ["""  ullage ls --tenant '["t"]'"""]
+    (row,) = ullage("ls", "--store", path, "--json", "--tenant", '["t"]').json
+    assert row["model"] == "gpt-4.1"
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 9}

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tests.proxy.told import FITTED, passed, relayed
 from ullage.core.values.receipts import ReceiptTotals, TokenCounts
 from ullage.doors.exchange.values import Passed
+from ullage.session.spend.teams.use import BudgetUse
 from ullage.tools.cli._tally import _REASONS, RunTally, summary
 
 SHORTENED = replace(
@@ -54,6 +55,21 @@ def test_each_request_is_in_one_class_and_the_counts_add_up():
     assert lines[2] == (
         "3 requests had a tool added that opens what was shortened; "
         "the model used it 6 times."
+    )
+
+
+def test_what_a_budget_stopped_is_told_with_the_time_of_its_reset():
+    """Codex shows its own words for a spent quota, and no time."""
+    use = BudgetUse(
+        budget="research", share=1.2, state="stopped", resets_s=1_796_083_200
+    )
+    stopped = replace(SHORTENED, is_stopped=True, budget=use)
+    first, second, *_ = summary(tally_of(relayed(SHORTENED), relayed(stopped)))
+    whole, *classes = counts(first)
+    assert whole == sum(classes) == 2
+    assert "1 stopped by a budget" in first
+    assert second == (
+        "The budget research is spent. It starts again on 2026-12-01 at 00:00 UTC."
     )
 
 

@@ -159,7 +159,8 @@ def newest(kept):
 def test_what_was_typed_is_decided_by_the_user(home, kept):
     said = slash(home, kept, "pin", "m3 it's the house's rules")
     assert "pin message 3" in said
-    assert "tokens are written to the prompt cache again" in said
+    assert "tokens are written to the prompt cache again, about $0." in said
+    assert "Each later call costs about $0." in said
     made = newest(kept)
     assert (made.verb, made.author) == ("pin", "user")
     assert made.reason == "it's the house's rules"

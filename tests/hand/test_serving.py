@@ -108,7 +108,8 @@ def test_a_model_that_may_decides_under_its_own_name(store, talk):
     client, name = Client(store, "model"), gone(session)[0]
     told = client.decide("window_pin", target=name, dry_run=True)
     assert "would be decided" in told
-    assert "tokens are written to the prompt cache again" in told
+    assert "tokens are written to the prompt cache again, about $0." in told
+    assert "Each later call costs about $0." in told
     assert made(store) == []
     told = client.decide("window_pin", target=name, reason="needed again")
     assert "Decided by model" in told

@@ -46,6 +46,16 @@ def test_a_conversation_goes_on_from_what_its_framework_holds():
     assert first.opened("a", state) is session
 
 
+@pytest.mark.parametrize("kind", [HostSessions, AsyncHostSessions])
+def test_a_setting_that_no_session_has_is_refused_with_the_one_meant(kind):
+    with pytest.raises(ConfigError, match=r"window_tokens' in limits=ullage"):
+        kind("openai-chat", window=3)
+    with pytest.raises(ConfigError, match="Did you mean 'user_tools'"):
+        kind("openai-chat", user_tool=("ask",))
+    with pytest.raises(ConfigError, match="There are: agent, "):
+        kind("openai-chat", zzz=1)
+
+
 def test_what_others_keep_beside_ours_is_never_written_back():
     sessions = HostSessions("openai-chat")
     session = sessions.opened("a", {"case": "7", "ullage:nonsense": "x"})

@@ -31,3 +31,8 @@ def test_what_goes_wrong_is_told_by_its_seed_and_its_steps(
 def test_a_copy_at_the_end_keeps_nothing_in_its_place():
     """A worker that did not carry it out decides as the one that did."""
     assert hand.run(4752) is None
+
+
+def test_what_an_undo_cannot_bring_back_is_the_same_from_the_ledger_alone():
+    """The margin of the limit counts what the guard has just set aside."""
+    assert hand.run(906) is None

@@ -418,3 +418,41 @@ def test_a_gateway_in_the_agent_s_own_file_is_where_its_requests_end(
     assert "All is well." in ran.output, ran.errors
     assert requests[0].path.startswith("/api/v1/")
     assert OURS[0] in tools_of(requests[0]), "by way of the proxy"
+
+
+# A budget that is spent
+
+BUDGET = """
+[[budgets]]
+name = "research"
+tokens = 5
+period = "month"
+"""
+RESET = re.compile(r"It starts again on \d{4}-\d\d-01 at 00:00")
+OWN_WORDS = {"codex": "Quota exceeded"}
+"""What an agent shows instead of the text it is given."""
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
+def test_an_agent_whose_budget_is_spent_says_so_and_asks_no_more(
+    name, tmp_path
+):
+    """The first request may still go; the next one is refused, and not sent again and again."""
+    agent = installed(name)
+    settings = tmp_path / "proxy.toml"
+    settings.write_text(BUDGET)
+    with world(agent, all_is_well(), tmp_path, is_behind=True) as there:
+        config = {"ULLAGE_PROXY_CONFIG": str(settings)}
+        there.run(agent.asked("Hello."), **config)
+        sent = len(there.server.requests)
+        ran = there.run(agent.asked("And now?", resumes=True), **config)
+        assert len(there.server.requests) == sent
+    assert ran.status != 0
+    said = OWN_WORDS.get(name)
+    if said is None:
+        assert RESET.search(ran.output), "the user sees until when"
+    else:
+        assert said in ran.output
+    assert RESET.search(ran.summary), "ullage run says it for every agent"
+    (stopped,) = re.findall(r"(\d+) stopped by a budget", ran.summary)
+    assert 1 <= int(stopped) <= 3

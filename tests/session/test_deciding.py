@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -323,6 +324,89 @@ def test_where_an_undo_does_not_fit_what_is_pinned_stays(wire):
     view = fit(session, wire, messages)
     assert wanted in shown(view)
     assert shown(fit(session, wire, messages)) == shown(view)
+
+
+LONG = [
+    Turn(calls=(Call("bash", f"{n}", f"line {n} of it is long\n" * 900),))
+    for n in range(24)
+]
+
+
+def told_missing(view, kind):
+    """The messages that an undo is told not to have brought back, and the reason."""
+    for event in view.events:
+        places, _, why = event.why.partition(" not whole: ")
+        if event.kind == kind and why:
+            messages = set()
+            for run in re.findall(r"(\d+)(?: to (\d+))?", places):
+                start, end = int(run[0]), int(run[1] or run[0])
+                messages |= set(range(start, end + 1))
+            return messages, why
+    raise AssertionError(f"nothing of the kind in {view.events}")
+
+
+def is_back(session, message):
+    """Whether a message is shown as it was first: on arrival its results were cut."""
+    window = session.window
+    edits = window.shown(message - 1).values()
+    return not window.hidden(message - 1) and all(
+        edit.kind == "truncated" for edit in edits
+    )
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_undo_that_does_not_fit_brings_back_what_does_and_tells_the_rest(
+    wire,
+):
+    session = Session(
+        MODELS[wire],
+        limits=Limits(window_tokens=20_000),
+        format=wire,
+        recall=True,
+    )
+    messages = histories.wire(wire, LONG)
+    for length in range(1, len(messages) + 1):
+        if FORMATS[wire].parse(messages[length - 1], "").role != "assistant":
+            before = fit(session, wire, messages[:length])
+    entries = list(batches_in(session.window.transcript, session.state.ledger))
+    undos, out = [], set(map(number, gone(session)))
+    for handle, batch in entries:  # the newest first
+        if not batch.edits:
+            continue
+        undos.append(session.undo(name_of(handle)))
+        view = fit(session, wire, messages)
+        if "overruled" in {event.kind for event in view.events}:
+            break
+    missing, why = told_missing(view, "overruled")
+    assert "hard limit of" in why
+    assert missing
+    assert not any(is_back(session, message) for message in missing)
+    back = {message for message in out if is_back(session, message)}
+    assert back, "what fits is whole"
+    assert max(missing) < max(back), "the oldest are given up first"
+    assert f"Undo {undos[-1]}, or use a model with a larger window" in why
+    assert shown(fit(session, wire, messages)) == shown(view)
+    for undo in reversed(undos):
+        session.undo(undo)
+        view = fit(session, wire, messages)
+    assert shown(view) == shown(before)
+
+
+def number(name):
+    return int(name[1:].partition(".")[0])
+
+
+def test_what_a_later_batch_holds_is_told_with_its_name():
+    session, messages, view = pressed("anthropic")
+    batches = batches_in(session.window.transcript, session.state.ledger)
+    *_, handle = [handle for handle, batch in batches if batch.edits]
+    dropped = session.drop(gone(session)[0])
+    fit(session, "anthropic", messages)
+    session.undo(name_of(handle))
+    view = fit(session, "anthropic", messages)
+    missing, why = told_missing(view, "held")
+    assert missing
+    assert f"{dropped} takes them out; undo it as well" in why
 
 
 def test_what_the_guard_took_is_not_tried_again_at_every_turn():

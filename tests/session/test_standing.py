@@ -17,7 +17,15 @@ from tests.sessions import (
     turn,
 )
 from tests.world import FORMAT_NAMES, MODEL, recount
-from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
+from ullage import (
+    Limits,
+    MemoryStore,
+    OverLimitError,
+    Session,
+    Usage,
+    recall_tools,
+)
+from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 
@@ -63,6 +71,49 @@ def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
         session, "ullage_get_continuation", {"tool_call_id": some_ref(session)}
     )
     assert "line" in answer or "Index" in answer
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_host_says_by_its_tools_under_which_names_ours_are_offered(format):
+    """From the start; in the middle of a conversation; and back, with every notice renamed."""
+    (spec,) = recall_tools()
+    wire = FORMATS[format]
+    other = wire.tool(spec.renamed("ullage_"))
+    theirs, messages = tool_named(format, spec.name), long_history(format)
+    session = new_session(format, recall="host")
+
+    def shown(*tools):
+        whole = request(format, messages, tools=list(tools))
+        view = session.fit(whole)
+        assert view["tools"] == list(tools)
+        assert problems(format, view) == []
+        return json.dumps(view["messages"])
+
+    session.fit(request(format, messages[:1], tools=[wire.tool(spec)]))
+    assert " get_continuation(" in shown(wire.tool(spec))
+    renamed = shown(theirs, other)
+    assert "ullage_get_continuation(" in renamed
+    assert " get_continuation(" not in renamed
+    answer = recall(
+        session, "ullage_get_continuation", {"tool_call_id": some_ref(session)}
+    )
+    assert "line" in answer or "Index" in answer
+    assert "ullage_get_continuation(" not in shown(wire.tool(spec))
+    renames = [
+        event.why for event in session.events if event.kind == "renamed"
+    ]
+    assert len(renames) == 2
+    assert "ours begin with 'ullage_'" in renames[0]
+    assert "no tool of the caller's has a name of ours any more" in renames[1]
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_what_a_host_writes_in_its_own_form_is_taken_for_ours(format):
+    session = new_session(format, recall="host")
+    tool = tool_named(format, "get_continuation")
+    session.fit(request(format, long_history(format)[:1], tools=[tool]))
+    view = session.fit(request(format, long_history(format), tools=[tool]))
+    assert " get_continuation(" in json.dumps(view["messages"])
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)

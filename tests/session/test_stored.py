@@ -1,6 +1,7 @@
 """What is in a window, told and decided by its store alone."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.session.test_deciding import (
@@ -14,11 +15,11 @@ from tests.session.test_deciding import (
 )
 from ullage import ConfigError, MemoryStore, SqliteStore, TargetNotFound, Usage
 from ullage.session.stored import (
-    about_tokens,
     conversation,
     conversations,
     decide,
     decision_of,
+    estimate_of,
 )
 from ullage.wires import FORMATS
 
@@ -162,20 +163,30 @@ def test_no_secret_is_in_an_outline(store):
 def test_what_a_decision_comes_to_is_reckoned_by_characters(store):
     session, messages = talked("anthropic", store)
     stored = conversation(store, "")
+
+    def tokens(*words, **fields):
+        return estimate_of(stored, decision_of(stored, *words, **fields))[:2]
+
     name = gone(session)[0]
-    more, anew = about_tokens(stored, decision_of(stored, "pin", name))
+    more, anew = tokens("pin", name)
     assert anew > more > 500
     last = f"m{len(messages)}"
-    more, anew = about_tokens(stored, decision_of(stored, "drop", last))
+    more, anew = tokens("drop", last)
     assert more < -500
-    assert about_tokens(stored, decision_of(stored, "pin", last)) == (0, 0)
-    assert about_tokens(
-        stored, decision_of(stored, "note", text="x" * 40)
-    ) == (10, 0)
-    assert about_tokens(stored, decision_of(stored, "undo"))[0] > 0
-    assert (
-        about_tokens(stored, decision_of(stored, "restore", name, when="end"))[
-            1
-        ]
-        == 0
-    )
+    assert tokens("pin", last) == (0, 0)
+    assert tokens("note", text="x" * 40) == (10, 0)
+    assert tokens("undo")[0] > 0
+    assert tokens("restore", name, when="end")[1] == 0
+
+
+def test_it_has_a_price_in_dollars_where_the_model_is_known(store):
+    session, messages = talked("anthropic", store)
+    stored = conversation(store, "")
+    pinned = estimate_of(stored, decision_of(stored, "pin", gone(session)[0]))
+    assert pinned.cost_now_usd > pinned.cost_per_call_usd > 0
+    dropped = decision_of(stored, "drop", f"m{len(messages)}")
+    assert estimate_of(stored, dropped).cost_per_call_usd < 0
+    outline = replace(stored.outline, model="a model of nobody's")
+    unknown = estimate_of(replace(stored, outline=outline), dropped)
+    assert unknown[2:] == (None, None)
+    assert unknown[:2] == estimate_of(stored, dropped)[:2]

@@ -7,8 +7,11 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.policy import Policy
+from ullage.core.contract.policy import name_of
+from ullage.policy import DEFAULT, Policy
 from ullage.policy.stages.by_limit import by_limit
+from ullage.policy.stages.emergency import emergency
+from ullage.policy.stages.truncate import truncate
 
 
 def asked(window, /, *, names, name):
@@ -39,3 +42,37 @@ def test_the_limit_says_who_decides(window_tokens, decides):
     )
     session.fit(histories.request("openai-chat", messages))
     assert {name for name, _ in names} == {decides}
+
+
+def chosen(within, otherwise):
+    return partial(
+        by_limit,
+        start_tokens=1,
+        stop_tokens=2,
+        within=within,
+        otherwise=otherwise,
+    )
+
+
+def test_what_it_proposes_is_recorded_as_the_work_of_the_stages_it_chooses_between():
+    assert name_of(DEFAULT.guard) == "emergency"
+    assert name_of(chosen(partial(emergency, target=0.5), truncate)) == (
+        "emergency or truncate"
+    )
+    nested = chosen(chosen(truncate, truncate), truncate)
+    assert name_of(nested) == "truncate"
+
+
+def test_the_batches_of_the_default_guard_have_its_name():
+    turns = [
+        Turn(calls=(Call("bash", f"a{n}", f"{n} of many lines\n" * 900),))
+        for n in range(12)
+    ]
+    session = Session("gpt-4.1", limits=Limits(window_tokens=9_000))
+    session.fit(
+        histories.request("openai-chat", histories.wire("openai-chat", turns))
+    )
+    entries = session.state.ledger.entries.values()
+    stages = {batch.stage for entry in entries for batch in entry.batches}
+    assert "emergency" in stages
+    assert "by_limit" not in stages

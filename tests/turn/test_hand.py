@@ -66,7 +66,7 @@ def test_a_note_waits_until_the_model_has_the_word():
 def test_what_is_written_anew_costs_more_than_what_is_read():
     session, messages = new_session("anthropic"), messages_of("anthropic", 1)
     fit(session, "anthropic", messages)
-    assert rewriting_usd(session.window, 1_000_000) > 0
+    assert rewriting_usd("claude-sonnet-4-5", 1_000_000) > 0
 
 
 @pytest.mark.parametrize(

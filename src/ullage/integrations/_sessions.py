@@ -46,8 +46,12 @@ from ullage import (
 from ullage.core.errors import ConfigError
 from ullage.doors.host import Unfitted, adrive, lookup
 from ullage.integrations._entries import AnySession, Entries, FamilyAccount
+from ullage.integrations._offered import (
+    offered_tools,
+    shown_tools,
+)
 from ullage.stores import MemoryStore, Store
-from ullage.wires import Format
+from ullage.wires import Format, format_of
 
 _Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -169,7 +173,9 @@ class _Hosted:
     _alive: Any
     _session_entries: Any
 
-    def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    def _host(
+        self, format: str | Format, store: Any, settings: dict[str, Any]
+    ) -> dict[str, Any]:
         """The settings of the sessions underneath."""
         self._entries = Entries()
         self._families: WeakValueDictionary[str, SessionFamily] = (
@@ -178,9 +184,11 @@ class _Hosted:
         self._members: WeakKeyDictionary[AnySession, _Member] = (
             WeakKeyDictionary()
         )
+        self._format = format_of(format)
         self.tools: Sequence[ToolSpec] = recall_tools(
             settings.get("policy", "default")
         )
+        self.offered = offered_tools(self.tools)
         self._is_kept = store is not None and store != "memory"
         self.lasts = self._is_kept and not isinstance(store, MemoryStore)
         budget = settings.get("budget")
@@ -216,6 +224,27 @@ class _Hosted:
             if family.account is not None:
                 family.account.take(stored or {})
             return family
+
+    def shown(
+        self, tools: Sequence[Any], define: Callable[[Any], Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The tools that a model is shown: the user's, and each of ours under one name.
+
+        Args:
+            tools: the user's, and each of ours under both of its names.
+            define: the definition of one of the user's, in the form of a request.
+
+        Returns:
+            Those of them that are shown, and their definitions.
+        """
+        pairs = shown_tools(self.offered, tools)
+        definitions = [
+            define(tool)
+            if offered is None
+            else self._format.tool(offered.spec)
+            for tool, offered in pairs
+        ]
+        return [tool for tool, _ in pairs], definitions
 
     def get(self, key: str) -> Any:
         """The session of a conversation; None if none is in memory.
@@ -310,6 +339,7 @@ class HostSessions(_Hosted, Sessions):
 
     Attributes:
         tools: the recall tools, to be offered as the framework's own.
+        offered: each of them under both of its names; see `shown`.
         lasts: whether the store outlives the process.
 
     Raises:
@@ -320,7 +350,7 @@ class HostSessions(_Hosted, Sessions):
     def __init__(
         self, format: str | Format, *, store: Any = None, **settings: Any
     ) -> None:
-        super().__init__(format=format, **self._host(store, settings))
+        super().__init__(format=format, **self._host(format, store, settings))
 
     def opened(
         self,
@@ -357,7 +387,7 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
     def __init__(
         self, format: str | Format, *, store: Any = None, **settings: Any
     ) -> None:
-        super().__init__(format=format, **self._host(store, settings))
+        super().__init__(format=format, **self._host(format, store, settings))
 
     async def opened(
         self,

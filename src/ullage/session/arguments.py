@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ullage.core.errors import ConfigError
+from ullage.core.errors import ConfigError, did_you_mean
 from ullage.core.values.limits import Limits
 from ullage.session.spend.budget import Budget
 
@@ -44,6 +45,29 @@ def check_arguments(model: Any, limits: Any, recall: Any, budget: Any) -> None:
         raise ConfigError(
             "budget", f"{_type_of(budget)} is not a Budget", remedy
         )
+
+
+def check_names(settings: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a setting that no session has, with the one that may be meant.
+
+    Args:
+        settings: names of settings, as they were given.
+        known: the names that there are.
+
+    Raises:
+        ConfigError: one of them is not known.
+    """
+    names = sorted({*known} - {"self"})
+    for name in settings:
+        if name in names:
+            continue
+        limits = Limits.__struct_fields__
+        if hint := did_you_mean(name, limits).removesuffix("? "):
+            remedy = f"{hint} in limits=ullage.Limits(…)?"
+        else:
+            listed = ", ".join(names)
+            remedy = f"{did_you_mean(name, names)}There are: {listed}."
+        raise ConfigError(name, "no session has such a setting", remedy)
 
 
 def _type_of(value: Any) -> str:

@@ -105,8 +105,10 @@ def preview(
         tokens_after=window.estimate,
         changed_from=None if index is None else index + 1,
         rewritten_tokens=rewritten,
-        cost_now_usd=rewriting_usd(window, rewritten),
-        cost_per_call_usd=_read_usd(window, changed.wire, more),
+        cost_now_usd=rewriting_usd(window.meter.model, rewritten),
+        cost_per_call_usd=reading_usd(
+            window.meter.model, more, changed.wire.wire
+        ),
         events=changed.events,
     )
 
@@ -159,10 +161,19 @@ def _tokens(window: Window, wire: Format, raw: Any) -> int:
     return window.meter.framing(message) + sum(map(window.meter.leaf, leaves))
 
 
-def _read_usd(window: Window, wire: Format, tokens: int) -> float | None:
-    """What it costs to read so many tokens from the cache; below zero for fewer."""
+def reading_usd(model: str, tokens: int, wire: str = "") -> float | None:
+    """What it costs to read so many tokens from the cache; below zero for fewer.
+
+    Args:
+        model: the model that is asked.
+        tokens: the tokens; below zero: so many fewer.
+        wire: the name of the wire; ``""``: the price is the model's.
+
+    Returns:
+        At list price; None: the model's prices are unknown.
+    """
     usage = Usage(cache_read_tokens=abs(tokens))
-    price = cost_of(usage, window.meter.model, wire.wire)
+    price = cost_of(usage, model, wire)
     if price is None:
         return None
     return price if tokens >= 0 else -price

@@ -33,12 +33,14 @@ from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT
+from ullage.session.arguments import check_names
 from ullage.session.closing import (
     AsyncClosing,
     AsyncSharedStore,
     Closing,
     SharedStore,
 )
+from ullage.session.core import SessionCore
 from ullage.session.drivers import arun, run
 from ullage.session.holdout import checked, is_held_out
 from ullage.session.receipts import ReceiptWriter, aclose, close
@@ -143,6 +145,7 @@ class _Sessions(Portable, Generic[S]):
                 raise ConfigError(
                     name, f"{value} is under 1", "Give 1 or more."
                 )
+        check_names(settings, inspect.signature(SessionCore).parameters)
         self.store = self._open(beside(store, blobs, cache))
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])

@@ -31,6 +31,7 @@ from ullage.core.history.outline import (
     transcript_of,
 )
 from ullage.core.history.transcript import Location, Transcript
+from ullage.core.turn.hand import rewriting_usd
 from ullage.core.values.decisions import (
     Decision,
     LedgerRef,
@@ -47,6 +48,7 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
+from ullage.session.preview import reading_usd
 from ullage.session.sent import SentRequest, sent_in
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
@@ -445,20 +447,48 @@ def decision_of(
     )
 
 
-def about_tokens(
+class DecisionEstimate(NamedTuple):
+    """What a decision about a stored conversation would come to.
+
+    Attributes:
+        added_tokens: that the view has more; below zero, fewer.
+        rewritten_tokens: that are written to the prompt cache again.
+        cost_now_usd: what that costs, once, at list price; None: the model's prices are unknown.
+        cost_per_call_usd: what every later call costs more, as read from the cache; below zero, it
+            costs less. None: the model's prices are unknown.
+    """
+
+    added_tokens: int
+    rewritten_tokens: int
+    cost_now_usd: float | None
+    cost_per_call_usd: float | None
+
+
+def estimate_of(
     stored: StoredConversation, decision: Decision
-) -> tuple[int, int]:
-    """Estimate what a decision adds to the view, and how much is written to the cache again.
+) -> DecisionEstimate:
+    """Estimate what a decision adds to the view, writes to the cache again, and costs.
 
     Four characters count as a token: the texts themselves are with their caller alone.
 
     Args:
         stored: the conversation.
         decision: the decision.
-
-    Returns:
-        Tokens that are added (below zero: removed), and tokens that are written again.
     """
+    added, rewritten = _about_tokens(stored, decision)
+    model = stored.outline.model
+    return DecisionEstimate(
+        added,
+        rewritten,
+        rewriting_usd(model, rewritten),
+        reading_usd(model, added),
+    )
+
+
+def _about_tokens(
+    stored: StoredConversation, decision: Decision
+) -> tuple[int, int]:
+    """Tokens that are added (below zero: removed), and tokens that are written again."""
     leaves = stored.leaves()
     if decision.verb == "note":
         return len(decision.text) // CHARS_PER_TOKEN, 0

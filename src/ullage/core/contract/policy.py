@@ -170,7 +170,18 @@ def leaving_out(policy: Policy, /, *, stages: Sequence[Stage]) -> Policy:
     )
 
 
+_CHOSEN = ("within", "otherwise")
+"""The settings in which a stage that chooses has the two stages that it chooses between."""
+
+
 def name_of(stage: Stage) -> str:
-    """What a stage is called: the name of its function."""
+    """What a stage is called: the name of its function.
+
+    One that chooses between two others is called as they are, for they propose the edits.
+    """
+    settings = getattr(stage, "keywords", {})
+    if all(name in settings for name in _CHOSEN):
+        names = dict.fromkeys(name_of(settings[name]) for name in _CHOSEN)
+        return " or ".join(names)
     function = getattr(stage, "func", stage)
     return str(getattr(function, "__name__", "stage"))

@@ -13,7 +13,12 @@ from msgspec import Struct
 
 from ullage.core.contract.policy import Policy, Safeguards, Stage
 from ullage.core.history.builder import WindowBuilder
-from ullage.core.history.hand import EMPTY, UserDecisions, index_of
+from ullage.core.history.hand import (
+    EMPTY,
+    UserDecisions,
+    index_of,
+    shown_under,
+)
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import check, is_lawful
@@ -209,6 +214,20 @@ class Walk(Struct):
         """Note a batch, if reasoning stays that was bound to what it edited."""
         if self.window.bound_reasoning(start + 1, stop):
             self.builder.stale.append((start, stop))
+
+
+def removed_tokens(walk: Walk) -> int:
+    """What batches took out of the view since a report was last learned from."""
+    window = walk.window
+    if not window.calibration.replies:
+        return 0
+    removed = 0
+    for key in window.transcript.decision_keys(
+        window.calibrated_at, window.size
+    ):
+        for batch in shown_under(key, walk.ledger, walk.hand):
+            removed += batch.tokens_before - batch.tokens_after
+    return round(removed / window.calibration.scale)
 
 
 def without_young(

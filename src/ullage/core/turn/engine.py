@@ -38,17 +38,28 @@ from ullage.core.contract.policy import (
 )
 from ullage.core.errors import OverLimitError
 from ullage.core.history.builder import PAST, WindowBuilder
-from ullage.core.history.hand import EMPTY, UserDecisions, shown_under
+from ullage.core.history.hand import EMPTY, UserDecisions
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.transcript import Location
 from ullage.core.history.window import Window
 from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
 from ullage.core.turn.arrival import apply_on_arrival
-from ullage.core.turn.batches import Walk, cuts_of, edited_from, without_young
+from ullage.core.turn.batches import (
+    Walk,
+    cuts_of,
+    edited_from,
+    removed_tokens,
+    without_young,
+)
 from ullage.core.turn.changes import arrived
 from ullage.core.turn.filling import Asking, fill, refusal
-from ullage.core.turn.hand import carry_out, carry_out_with_batch, overrule
+from ullage.core.turn.hand import (
+    carry_out,
+    carry_out_with_batch,
+    overrule,
+)
 from ullage.core.turn.joining import Offer, note_excess, weigh
+from ullage.core.turn.returned import not_returned
 from ullage.core.values.edits import (
     Edit,
     ProposedEdit,
@@ -348,7 +359,7 @@ def _decide(
     window, policy = walk.window, walk.policy
     if is_end and walk.hand.decisions:
         carry_out(walk, walk.hand, key)
-    walk.builder.removed(_removed_tokens(walk))
+    walk.builder.removed(removed_tokens(walk))
     records_before = len(walk.records)
     asking = asking if is_end else None
     for stage in stages:
@@ -367,6 +378,8 @@ def _decide(
             walk, "media", key, walk.safeguards.media(window), is_guard=True
         )
         _guard(walk, policy.guard, key)
+    if is_end and walk.hand.decisions:
+        walk.events += not_returned(walk)
 
 
 def _guard_wants(walk: Walk) -> bool:
@@ -397,20 +410,6 @@ def _ask_guard(walk: Walk, guard: Stage, key: bytes) -> None:
         _batch(walk, name_of(guard), key, cuts, is_guard=True)
         if len(walk.records) == records_before:
             return
-
-
-def _removed_tokens(walk: Walk) -> int:
-    """What batches took out of the view since a report was last learned from."""
-    window = walk.window
-    if not window.calibration.replies:
-        return 0
-    removed = 0
-    for key in window.transcript.decision_keys(
-        window.calibrated_at, window.size
-    ):
-        for batch in shown_under(key, walk.ledger, walk.hand):
-            removed += batch.tokens_before - batch.tokens_after
-    return round(removed / window.calibration.scale)
 
 
 def _allowed(walk: Walk, stage: Stage) -> Sequence[ProposedEdit]:
@@ -471,7 +470,7 @@ def _batch(
     start = edited_from(window, [cut.edit for cut in cuts])
     reasoning = left_out(window, start, cuts)
     walk.keep(stage, key, [*cuts, *reasoning])
-    walk.builder.removed(_removed_tokens(walk))
+    walk.builder.removed(removed_tokens(walk))
 
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:

@@ -25,6 +25,7 @@ from ullage.core.history import canon
 from ullage.core.history.hand import (
     EMPTY,
     DecisionEntry,
+    Pins,
     UserDecisions,
     batch_of,
     entered_in,
@@ -38,7 +39,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
-from ullage.core.turn.batches import Walk, edited_from
+from ullage.core.turn.batches import Walk, edited_from, removed_tokens
 from ullage.core.turn.request import Request
 from ullage.core.values.decisions import (
     EVERY_ITEM,
@@ -260,7 +261,7 @@ def _event(
     price = "no cache is broken"
     if rewritten:
         price = f"{rewritten:,} tokens are written to the prompt cache again"
-        price_usd = rewriting_usd(window, rewritten)
+        price_usd = rewriting_usd(window.meter.model, rewritten)
         if price_usd is not None:
             price += f", about ${price_usd:.4f} at list price"
     author = entered.decision.author or "a user"
@@ -281,9 +282,17 @@ def rewritten_tokens(window: Window, start: int) -> int:
     return window.calibration.apply(tokens)
 
 
-def rewriting_usd(window: Window, tokens: int) -> float | None:
-    """What it costs that so many tokens are written to the cache and not read from it."""
-    price = lookup(window.meter.model).prices_at(tokens)
+def rewriting_usd(model: str, tokens: int) -> float | None:
+    """What it costs that so many tokens are written to the cache and not read from it.
+
+    Args:
+        model: the model that is asked.
+        tokens: the tokens.
+
+    Returns:
+        At list price; None: the model's prices are unknown.
+    """
+    price = lookup(model).prices_at(tokens)
     if price.input_usd is None:
         return None
     write_usd = price.cache_write_usd
@@ -482,7 +491,7 @@ def _changed_by(
 def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     """Have the guard take what otherwise has to stay, and tell what it took of the users'.
 
-    What an undo brought back leaves the window before what a pin keeps.
+    What an undo brought back leaves the window before what a pin keeps, the oldest results first.
 
     Args:
         walk: its window does not fit.
@@ -490,9 +499,12 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         ask: asks the guard.
     """
     window, pins = walk.window, walk.window.pins
-    pinned = pinned_in(window)
+    pinned = set(filter(walk.hand.firm.covers, pinned_in(window)))
     kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
     if pins != walk.hand.firm:
+        give_up_returned(walk, key)
+    is_over = not window.within(window.limit_tokens, surely=True)
+    if is_over and pins != walk.hand.firm:
         walk.builder.pin(walk.hand.firm)
         ask()
         walk.builder.pin(pins)
@@ -507,18 +519,62 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     give_up_added(walk, key)
 
 
+def give_up_returned(walk: Walk, key: bytes) -> None:
+    """Set aside results that an undo or a restore brought back, the oldest first, until it fits.
+
+    Args:
+        walk: its window does not fit.
+        key: where decisions of this place are kept.
+    """
+    cuts = walk.check("guard", _returned_cuts(walk), is_guard=True)
+    walk.keep("guard", key, cuts)
+    # the next turn knows less of the view, too: what fits now has to fit then
+    walk.builder.removed(removed_tokens(walk))
+
+
+def _returned_cuts(walk: Walk) -> list[ProposedEdit]:
+    """The cuts of as many results that came back as the view has too much."""
+    window, firm = walk.window, walk.hand.firm
+    limit = window.limit_tokens
+    reason = f"the view was over its hard limit of {limit:,} tokens"
+    tokens, editable = window.tokens, editable_from(window)
+    cuts: list[ProposedEdit] = []
+    for location in _visible_in(window, window.pins):
+        is_firm = firm.covers(location) or location in firm.lines
+        if is_firm or location[0] < editable:
+            continue
+        removed = window.calibration.removed_tokens + window.tokens - tokens
+        if window.calibration.without(removed).upper(tokens) <= limit:
+            return cuts
+        output = window.transcript.output(location)
+        kind = window.transcript.address(location).kind
+        if output is None or kind != "result":
+            continue
+        text = window.words.aside(output.ref, len(output.text))
+        won = window.leaf_tokens(location) - window.texts_tokens((text,))
+        if won > 0:
+            cuts.append(_replacing(window, location, output, text, reason))
+            tokens -= won
+    return cuts
+
+
 def pinned_in(window: Window) -> set[Location]:
     """The leaves that are shown as a user pinned them: not hidden, and whole."""
     locations: set[Location] = set()
-    for index in window.pins.messages:
+    for location in _visible_in(window, window.pins):
+        if window.edit_at(location) is None:
+            locations.add(location)
+    return locations
+
+
+def _visible_in(window: Window, pins: Pins) -> Iterator[Location]:
+    """The leaves of messages that stay and are not hidden, in order; some may be cut."""
+    for index in sorted(pins.messages):
         if index >= window.size or window.hidden(index):
             continue
         message = window.transcript.messages[index]
         for number, item, _ in leaves_of(message):
-            location = (index, number, item)
-            if window.edit_at(location) is None:
-                locations.add(location)
-    return locations
+            yield index, number, item
 
 
 def give_up_added(walk: Walk, key: bytes) -> None:

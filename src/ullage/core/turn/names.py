@@ -52,16 +52,9 @@ def definitions(
     """
     tools = []
     for spec in toolset.former if is_former else toolset.tools:
-        description = (
-            f"{spec.description}. Earlier notices name it {spec.name}"
-            if is_renamed
-            else ""
-        )
-        named = replace(
-            spec,
-            name=prefix + spec.name,
-            description=description or spec.description,
-        )
+        named = replace(spec, name=prefix + spec.name)
+        if is_renamed:
+            named = spec.renamed(prefix)
         tools.append(wire.tool(named))
     return tuple(tools)
 
@@ -90,9 +83,39 @@ def prefix_beside(
     names = {*request.envelope.head.tools, *transcript.loaded}
     number = 1
     while not _is_free(prefix, names, request, toolset):
-        prefix = "ullage_" if number == 1 else f"ullage{number}_"
+        prefix = _prefix(number)
         number += 1
     return prefix
+
+
+def _prefix(number: int) -> str:
+    """The first, second, … thing that may stand before our names."""
+    return "ullage_" if number == 1 else f"ullage{number}_"
+
+
+def prefix_of_host(
+    request: Request, toolset: Toolset, prefix: str = ""
+) -> str:
+    """What stands before our names in a request to which the host itself adds our tools.
+
+    A host may write our definitions in a form of its own, so that a tool of one of our names is
+    taken for ours. Where the caller has such a tool, the host adds ours under a prefix, exactly
+    as they are defined, for as long as the caller has it.
+
+    Args:
+        request: the request.
+        toolset: ours.
+        prefix: the one at hand, which stays unless the request holds ours under another.
+    """
+    if prefix and holds(request, prefix, toolset):
+        return prefix
+    for number in range(1, 10):
+        other = _prefix(number)
+        if holds(request, other, toolset):
+            return other
+    listed = request.envelope.head.tools
+    are_listed = any(prefix + name in listed for name in toolset.names)
+    return prefix if are_listed or not toolset.names <= set(listed) else ""
 
 
 def _is_free(
@@ -153,6 +176,8 @@ def renaming(
         "a tool of the caller's has a name of ours, "
         f"so ours begin with {prefix!r} from here on"
     )
+    if not prefix:
+        reason = "no tool of the caller's has a name of ours any more"
     return renamed, Event(kind="renamed", where="tools", why=reason)
 
 

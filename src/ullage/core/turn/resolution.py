@@ -300,9 +300,7 @@ def _open(
     prefix = ""
     if previous is not None and previous.recall and uses:
         offered, prefix = True, previous.prefix
-    if not is_host:
-        toolset = settings.policy.toolset
-        prefix = names.prefix_beside(request, transcript, toolset, prefix)
+    prefix = _prefix_for(case, prefix)
     waits = joined and not offered and may_join(settings)
     adds_tools = offered and not present and not is_host
     replied = any(
@@ -370,14 +368,12 @@ def _with_free_names(
 ) -> PolicyResolution:
     """The policy with other names for our tools, where the caller has taken one of ours."""
     policy = resolution.active.record
-    if case.settings.recall == "host" or not policy.recall:
+    if not policy.recall:
         return resolution
-    transcript, toolset = case.history.transcript, case.settings.policy.toolset
-    prefix = names.prefix_beside(
-        case.request, transcript, toolset, policy.prefix
-    )
+    prefix = _prefix_for(case, policy.prefix)
     if prefix == policy.prefix:
         return resolution
+    transcript = case.history.transcript
     key = transcript.decision_key(len(transcript))
     renamed, event = names.renaming(policy, key, prefix)
     ledger, record = resolution.ledger.with_policy(key, renamed)
@@ -387,6 +383,15 @@ def _with_free_names(
         records=(*resolution.records, record),
         events=(*resolution.events, event),
     )
+
+
+def _prefix_for(case: _Case, prefix: str) -> str:
+    """What stands before our names, where the one at hand is this."""
+    request, toolset = case.request, case.settings.policy.toolset
+    if case.settings.recall == "host":
+        return names.prefix_of_host(request, toolset, prefix)
+    transcript = case.history.transcript
+    return names.prefix_beside(request, transcript, toolset, prefix)
 
 
 def _folder(policy: Policy) -> str | None:

@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal[
     "decided",  # a decision of a user's was carried out: pin, drop, restore, undo, note
     "restored",  # what had left the view is shown whole again
     "added",  # a text of a user's was added to the view
-    "overruled",  # what a user pinned was cut all the same: the request was over its hard limit
+    "overruled",  # what a user pinned or brought back was cut: the request was over its hard limit
     "changed",  # another policy, wording or model family decides from here on
     "renamed",  # a tool of the caller's took a name of ours; ours have others from here on
     "passed_on",  # the history is held by the provider; only what is in the request was cut

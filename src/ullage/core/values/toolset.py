@@ -32,6 +32,17 @@ class ToolSpec(Struct, frozen=True, eq=False):
     description: str
     parameters: Mapping[str, Any]
 
+    def renamed(self, prefix: str) -> ToolSpec:
+        """The tool under another name, which says how notices may have named it before.
+
+        Args:
+            prefix: what stands before its name.
+        """
+        description = (
+            f"{self.description}. Earlier notices name it {self.name}"
+        )
+        return ToolSpec(prefix + self.name, description, self.parameters)
+
 
 class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     """The tools that are offered, their page sizes, and their words.

@@ -25,6 +25,7 @@ from langgraph.types import Command
 from ullage import Answer, ToolSpec
 from ullage.doors.host import Portable
 from ullage.integrations._base import wire_of, with_bytes
+from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     HostSessions,
@@ -78,7 +79,7 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._name, self._settings = name, settings
         self.sessions = HostSessions(HOST, store=store, **settings)
-        self.tools = [self._tool(spec) for spec in self.sessions.tools]
+        self.tools = [self._tool(offered) for offered in self.sessions.offered]
 
     @cached_property
     def asessions(self) -> AsyncHostSessions:
@@ -100,7 +101,8 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        host_request, stored = _request_of(request), _held(request.state)
+        request, host_request = self._offering(request)
+        stored = _held(request.state)
         session = self.sessions.opened(
             **_place(request), stored=stored, **_model_of(request.model)
         )
@@ -114,7 +116,7 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         self, request: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> ExtendedModelResponse:
         """See `wrap_model_call`."""
-        host_request = _request_of(request)
+        request, host_request = self._offering(request)
         stored = _held(request.state)
         model_settings = _model_of(request.model)
         session = await self.asessions.opened(
@@ -126,8 +128,19 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
         )
         return _kept(reply, self.asessions.missing(session, stored))
 
-    def _tool(self, spec: ToolSpec) -> StructuredTool:
+    def _offering(self, request: Any) -> tuple[Any, dict[str, Any]]:
+        """A request with the recall tools under names that no tool of the user's has.
+
+        Returns:
+            The request, and what of it is sent, in the form of `HOST`.
+        """
+        tools, definitions = self.sessions.shown(request.tools, _definition)
+        request = request.override(tools=tools)
+        return request, _request_of(request, definitions)
+
+    def _tool(self, offered: OfferedTool) -> StructuredTool:
         """A recall tool, as the agent runs it beside its own."""
+        spec = offered.spec
 
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
             session = self.sessions.opened(
@@ -137,7 +150,7 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
                 session, runtime.state["messages"], _is_reply
             )
             return _result(
-                session.answer(spec.name, arguments, request=request),
+                session.answer(offered.asked, arguments, request=request),
                 spec,
                 runtime,
             )
@@ -150,7 +163,9 @@ class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
                 session, runtime.state["messages"], _is_reply
             )
             return _result(
-                await session.answer(spec.name, arguments, request=request),
+                await session.answer(
+                    offered.asked, arguments, request=request
+                ),
                 spec,
                 runtime,
             )
@@ -204,15 +219,15 @@ def _kept(reply: Any, entries: dict[str, Any]) -> ExtendedModelResponse:
     )
 
 
-def _request_of(request: Any) -> dict[str, Any]:
-    """What of a `ModelRequest` is sent, in the form of `HOST`."""
+def _request_of(request: Any, tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """What of a `ModelRequest` is sent, in the form of `HOST`, with these definitions."""
     model, asked_for = request.model, request.response_format
     schema = {"schema": getattr(asked_for, "schema", None)}
     return without_none(
         model=_model_of(model)["model"],
         system=request.system_message.text if request.system_message else None,
         messages=list(request.messages),
-        tools=[_definition(tool) for tool in request.tools],
+        tools=tools,
         tool_choice=request.tool_choice,
         response_format={"json_schema": schema} if asked_for else None,
         max_tokens=getattr(model, "max_tokens", None),

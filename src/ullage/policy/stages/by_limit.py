@@ -2,6 +2,9 @@
 
 What is a good trade goes by the room. Where a few results fill the window, an account that says
 little leaves little; where hundreds fit, the same share of it is more than anybody reads.
+
+Its edits are recorded under the name of the stages that it chooses between
+(`ullage.core.contract.policy.name_of`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Error
 
@@ -37,6 +37,10 @@ SELECT found.* FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
 _NEWEST = """
 SELECT key, kind, n, name, data, used_s FROM ullage.records
 WHERE tenant = %(tenant)s AND kind = %(kind)s ORDER BY used_s DESC LIMIT %(limit)s
+"""
+_HOLDINGS = """
+SELECT (SELECT count(*) FROM ullage.records WHERE tenant = %(tenant)s AND kind = 'latest'),
+    count(*), coalesce(sum(size_bytes), 0)::bigint FROM ullage.outputs WHERE tenant = %(tenant)s
 """
 _MARK = f"""
 UPDATE ullage.records SET used_s = {NOW} WHERE ctid = ANY(ARRAY(
@@ -90,6 +94,26 @@ def newest(
     values = {"tenant": to_utf8(tenant), "kind": kind, "limit": limit}
     (rows,) = yield (Query(_NEWEST, values),)
     return tuple((_record(row), float(row[5])) for row in rows)
+
+
+class Holdings(NamedTuple):
+    """How much a tenant has on the server.
+
+    Attributes:
+        conversations: of which something was decided.
+        outputs: what was set aside.
+        size_bytes: of all outputs, before compression.
+    """
+
+    conversations: int
+    outputs: int
+    size_bytes: int
+
+
+def holdings(tenant: str) -> Asking[Holdings]:
+    """How much a tenant has on the server."""
+    (rows,) = yield (Query(_HOLDINGS, {"tenant": to_utf8(tenant)}),)
+    return Holdings(*rows[0])
 
 
 def commit(

@@ -118,6 +118,17 @@ class PostgresStore(Portable, Transactional):
         """`Records.newest`."""
         return self._run("newest", ledger.newest, tenant, kind, limit)
 
+    def holdings(self, tenant: str) -> ledger.Holdings:
+        """How much a tenant has on the server, for `ullage watch`.
+
+        Args:
+            tenant: the owner.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        return self._run("holdings", ledger.holdings, tenant)
+
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
         rows = self._run("get", output_queries.read, tenant, ref)

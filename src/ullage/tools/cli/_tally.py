@@ -1,22 +1,25 @@
 """What a proxy did with the requests of one run, counted and put into sentences.
 
-Every request is in exactly one of four classes, so that the counts add up:
+Every request is in exactly one of five classes, so that the counts add up:
 
     shortened        something of its history was shortened or left out
     unchanged        its history was sent whole; the recall tool may have been added
     passed through   it was not fitted, for a reason that is named
     dry              it was fitted and counted, and what came was sent
+    stopped          it was not sent, because a budget left no room
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from ullage.core.values.receipts import ReceiptTotals
 from ullage.doors.exchange.values import Passed
 from ullage.doors.proxy.activity import ConversationActivity
 from ullage.doors.proxy.relayed import Relayed, raw_tokens
+from ullage.session.spend.teams.use import BudgetUse
 
 _CENTS_FROM_USD = 1.0
 """Smaller sums are shown with four decimals."""
@@ -47,6 +50,8 @@ class RunTally:
         shortened: those of which something was shortened or left out.
         unchanged: those whose history was sent whole.
         dry: those that were fitted, and sent as they came.
+        stopped: those that were not sent, because a budget left no room.
+        budget: the budget that stopped the last of them.
         passed: those that were not fitted, by reason.
         with_tools: those that were given a recall tool.
         recalls: how often a model opened what was left out.
@@ -60,6 +65,8 @@ class RunTally:
         self.requests = self.shortened = self.unchanged = self.dry = 0
         self.with_tools = self.recalls = self.raw_tokens = self.sent_tokens = 0
         self.passed: Counter[Passed] = Counter()
+        self.stopped = 0
+        self.budget: BudgetUse | None = None
         self.refused: Counter[int] = Counter()
 
     def take(self, relayed: Relayed) -> None:
@@ -71,6 +78,10 @@ class RunTally:
         report = relayed.report
         self.requests += 1
         self.recalls += report.recalled
+        if report.is_stopped:
+            self.stopped += 1
+            self.budget = report.budget
+            return
         is_answered = 0 < report.status < _FIRST_ERROR
         if not is_answered:
             self.refused[report.status] += 1
@@ -122,7 +133,15 @@ def _counts(tally: RunTally) -> Iterator[str]:
     ]
     if tally.dry:
         classes.append(f"{tally.dry:,} sent as they came (dry run)")
+    if tally.stopped:
+        classes.append(f"{tally.stopped:,} stopped by a budget")
     yield f"{_many(tally.requests, 'request')}: {', '.join(classes)}."
+    if tally.budget is not None:
+        resets_at = datetime.fromtimestamp(tally.budget.resets_s, UTC)
+        yield (
+            f"The budget {tally.budget.budget} is spent. It starts again on "
+            f"{resets_at:%Y-%m-%d at %H:%M} UTC."
+        )
     if passed:
         reasons = [
             f"{count:,} ({_REASONS[reason]})"

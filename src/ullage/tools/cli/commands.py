@@ -17,10 +17,10 @@ from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
 from ullage.doors.files.changing import called_as
 from ullage.session.stored import (
-    about_tokens,
     conversation,
     decide,
     decision_of,
+    estimate_of,
 )
 from ullage.tools.cli._options import harmless, open_kept, store_option
 from ullage.tools.hand.commands import (
@@ -162,10 +162,10 @@ def _slash(
             author="user",
             **fields,
         )
-        tokens = about_tokens(stored, decision)
+        estimate = estimate_of(stored, decision)
         name = decide(store, stored, decision)
     description = described(decision, stored.transcript)
-    what = sentence(stored, name, description, *tokens)
+    what = sentence(stored, name, description, estimate)
     return [what, f"Take it back: ullage undo {name}"]
 
 

@@ -12,10 +12,10 @@ import click
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
 from ullage.session.stored import (
-    about_tokens,
     conversation,
     decide,
     decision_of,
+    estimate_of,
 )
 from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
@@ -140,7 +140,7 @@ def _decide(
         stored = conversation(store, tenant, name)
         decision = decision_of(stored, verb, target, **fields)
         description = described(decision, stored.transcript)
-        added_tokens, rewritten_tokens = about_tokens(stored, decision)
+        estimate = estimate_of(stored, decision)
         decision_name = "" if is_dry else decide(store, stored, decision)
     if as_json:
         record = {
@@ -151,16 +151,14 @@ def _decide(
         print_json(
             {
                 **record,
-                "about_tokens_more": added_tokens,
-                "about_tokens_rewritten": rewritten_tokens,
+                "about_tokens_more": estimate.added_tokens,
+                "about_tokens_rewritten": estimate.rewritten_tokens,
+                "about_usd_now": estimate.cost_now_usd,
+                "about_usd_per_call": estimate.cost_per_call_usd,
             }
         )
         return
-    click.echo(
-        sentence(
-            stored, decision_name, description, added_tokens, rewritten_tokens
-        )
-    )
+    click.echo(sentence(stored, decision_name, description, estimate))
     if stored.left_for:
         click.echo(told_of_left(stored), err=True)
     if decision_name:

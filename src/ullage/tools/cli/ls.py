@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from ullage.session.stored import (
     conversation_of,
     conversations,
 )
-from ullage.stores import Store
+from ullage.stores import Store, receipts_of
 from ullage.tools.cli._options import (
     ago,
     count_option,
@@ -57,20 +58,37 @@ def command(
     with closing(open_kept(address)) as store:
         entries = conversations(store, tenant)
         rows = [_row(store, tenant, entry) for entry in entries[:limit]]
+        others = [] if rows else _tenants(store)
     if as_json:
         print_json(list(map(_as_json, rows)))
         return
     if not rows:
         click.echo(
             "No conversation is kept for this tenant. A proxy keeps those of each credential "
-            "under a name of its own, unless it is started with --tenant ''."
+            "under a name of its own, unless it is started with --tenant ''. A framework's adapter "
+            "keeps those of each thread or session under a name of its own."
         )
+        for name in others[:_MOST_TENANTS]:
+            click.echo(f"  ullage ls --tenant {shlex.quote(name)}")
+        if len(others) > _MOST_TENANTS:
+            click.echo(f"  and {len(others) - _MOST_TENANTS:,} more")
         return
     Console(highlight=False).print(_table(rows))
     if len(entries) > limit:
         click.echo(
             f"{len(entries) - limit:,} older ones are not listed: --limit {len(entries)}"
         )
+
+
+_MOST_TENANTS = 10
+
+
+def _tenants(store: Store) -> list[str]:
+    """The tenants of a store as its receipts name them, those of the newest days first."""
+    keeper = receipts_of(store)
+    receipts = () if keeper is None else keeper.receipts()
+    names = [receipt.key.tenant for receipt in reversed(receipts)]
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def _row(store: Store, tenant: str, entry: ConversationEntry) -> _Row:

@@ -8,7 +8,7 @@ from typing import Any
 from ullage.core.history.hand import DecisionEntry, name_of
 from ullage.core.turn.hand import described
 from ullage.core.values.events import Event
-from ullage.session.stored import StoredConversation
+from ullage.session.stored import DecisionEstimate, StoredConversation
 
 _RECENT_BATCHES = 40
 _LINES = 80
@@ -128,8 +128,7 @@ def sentence(
     stored: StoredConversation,
     name: str,
     description: str,
-    added_tokens: int,
-    rewritten_tokens: int,
+    estimate: DecisionEstimate,
 ) -> str:
     """What a decision comes to, in words.
 
@@ -137,18 +136,35 @@ def sentence(
         stored: the conversation.
         name: of the decision; ``""``: it is not made.
         description: what is decided.
-        added_tokens: about so many more; below zero, fewer.
-        rewritten_tokens: about so many are written to the cache again.
+        estimate: what it comes to.
     """
     decided = f"{description} would be decided"
     if name:
         decided = f"{name}: {description}"
-    change = "more" if added_tokens >= 0 else "fewer"
-    size = f"the view has about {abs(added_tokens):,} tokens {change}"
+    added, rewritten = estimate.added_tokens, estimate.rewritten_tokens
+    change = "more" if added >= 0 else "fewer"
+    size = f"the view has about {abs(added):,} tokens {change}"
     cache = "no cache is broken"
-    if rewritten_tokens:
-        cache = f"about {rewritten_tokens:,} tokens are written to the prompt cache again"
-    return f"{stored.outline.name}, {decided}. With the next request {size}; {cache}."
+    if rewritten:
+        cache = (
+            f"about {rewritten:,} tokens are written to the prompt cache again"
+        )
+    price = _price(estimate)
+    return f"{stored.outline.name}, {decided}. With the next request {size}; {cache}{price}."
+
+
+def _price(estimate: DecisionEstimate) -> str:
+    """What a decision costs in dollars; ``""`` where no price is known, or nothing changes."""
+    now_usd, later_usd = estimate.cost_now_usd, estimate.cost_per_call_usd
+    if now_usd is None or later_usd is None:
+        return ""
+    price = f", about ${now_usd:.4f} once" if estimate.rewritten_tokens else ""
+    if estimate.added_tokens:
+        change = "more" if later_usd >= 0 else "less"
+        price += (
+            f". Each later call costs about ${abs(later_usd):.4f} {change}"
+        )
+    return price
 
 
 def _batches(stored: StoredConversation) -> Iterator[dict[str, Any]]:

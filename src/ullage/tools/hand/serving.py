@@ -21,11 +21,11 @@ from ullage.core.values.decisions import Verb
 from ullage.session.stored import (
     ConversationEntry,
     StoredConversation,
-    about_tokens,
     conversation_of,
     conversations,
     decide,
     decision_of,
+    estimate_of,
     newest_of,
     under_way,
 )
@@ -291,12 +291,12 @@ class HandTools:
 
         check(stored)
         description = described(decision, stored.transcript)
-        tokens = about_tokens(stored, decision)
+        estimate = estimate_of(stored, decision)
         if arguments.get("dry_run") is True:
-            return sentence(stored, "", description, *tokens)
+            return sentence(stored, "", description, estimate)
         name = decide(self._store, stored, decision, check)
         self._codes.pop(_text(arguments, "code"), None)
-        what = sentence(stored, name, description, *tokens)
+        what = sentence(stored, name, description, estimate)
         return f'{what} Decided by {author}. To take it back: window_undo(target="{name}").'
 
     def _authorised(

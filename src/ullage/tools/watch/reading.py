@@ -1,16 +1,18 @@
 """What is new in a store that another process writes to.
 
-The file is opened to be read, each time again, so that nobody waits for us and a file that is
-replaced is noticed. What happened is in the ledger: a batch of edits, what a provider reported.
-Times are in whole seconds, as the store has them, so two happenings of one second may stand in
-either order.
+A file is opened to be read, each time again, so that nobody waits for us and a file that is
+replaced is noticed; a server is asked. What happened is in the ledger: a batch of edits, what a
+provider reported. Times are in whole seconds, as the store has them, so two happenings of one
+second may stand in either order.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -21,13 +23,17 @@ from ullage.core.history.ledger import Ledger
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores._schema import APPLICATION_ID
 
+if TYPE_CHECKING:
+    from ullage.stores import PostgresStore
+
 _REMEDY = "Give the file that a session was given."
 MOST = 200
 """The newest records that are looked at."""
 
+_KINDS = ("batch", "observed")
 _NEWEST = (
     "SELECT key, kind, n, name, data, used_s FROM records "
-    "WHERE tenant = ? AND kind IN ('batch', 'observed') ORDER BY used_s DESC LIMIT ?"
+    "WHERE tenant = ? AND kind IN (?, ?) ORDER BY used_s DESC LIMIT ?"
 )
 _CONVERSATIONS = (
     "SELECT count(*) FROM records WHERE tenant = ? AND kind = 'latest'"
@@ -108,6 +114,33 @@ def read(path: Path, tenant: str = "") -> StoreSnapshot | None:
         raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
 
 
+def read_server(store: PostgresStore, tenant: str = "") -> StoreSnapshot:
+    """What a store on a server holds now.
+
+    Args:
+        store: the store.
+        tenant: whose sessions.
+
+    Raises:
+        StoreError: the server cannot be reached.
+    """
+    newest = [
+        record
+        for kind in _KINDS
+        for record in store.newest(tenant, kind, MOST)
+    ]
+    newest.sort(key=lambda entry: entry[1], reverse=True)
+    held = store.holdings(tenant)
+    return StoreSnapshot(
+        conversations=held.conversations,
+        outputs=held.outputs,
+        size_bytes=held.size_bytes,
+        events=_events(
+            (record, int(used_s)) for record, used_s in newest[:MOST]
+        ),
+    )
+
+
 def _read(
     db: sqlite3.Connection, path: Path, tenant: bytes
 ) -> StoreSnapshot | None:
@@ -119,29 +152,32 @@ def _read(
         raise StoreError(
             "sqlite", "watch", f"it is not a store of ullage's. {_REMEDY}"
         )
-    rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
+    rows = db.execute(_NEWEST, (tenant, *_KINDS, MOST)).fetchall()
     (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()
     outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
-    events = [event for row in reversed(rows) for event in _events_of(row)]
-    events.sort(key=lambda event: (event.at_s, event.kind == "observed"))
     return StoreSnapshot(
         conversations=conversations,
         outputs=outputs,
         size_bytes=size_bytes,
-        events=tuple(events),
+        events=_events(
+            (Record(key, kind, n, data, from_utf8(name)), at_s)
+            for key, kind, n, name, data, at_s in rows
+        ),
     )
 
 
-def _events_of(
-    row: tuple[bytes, str, int, bytes, bytes, int],
-) -> list[LedgerEvent]:
-    """A row as it is told; nothing of a record that a newer version wrote."""
-    key, kind, n, name, data, at_s = row
-    entry = (
-        Ledger()
-        .with_records([Record(key, kind, n, data, from_utf8(name))])
-        .at(key)
-    )
+def _events(newest: Iterable[tuple[Record, int]]) -> tuple[LedgerEvent, ...]:
+    """What happened, oldest first, of the newest records, newest first."""
+    events = list[LedgerEvent]()
+    for record, at_s in reversed(list(newest)):
+        events += _events_of(record, at_s)
+    events.sort(key=lambda event: (event.at_s, event.kind == "observed"))
+    return tuple(events)
+
+
+def _events_of(record: Record, at_s: int) -> list[LedgerEvent]:
+    """A record as it is told; nothing of one that a newer version wrote."""
+    entry = Ledger().with_records([record]).at(record.key)
     events = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
     for reported in entry.observed.values():
         text = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"

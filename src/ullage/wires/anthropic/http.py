@@ -26,6 +26,7 @@ from ullage.wires.http import (
 )
 
 _VERTEX = r"/publishers/anthropic/models/(?P<model>[^/]+)"
+_ON_VERTEX = re.compile(rf"{_VERTEX}:(?:rawPredict|streamRawPredict)$")
 _BEDROCK = r"/model/(?P<model>[^/]+)"
 
 _COUNTED_FIELDS = (
@@ -84,13 +85,17 @@ class AnthropicHttp(Http):
     def count_of(
         self, path: str, request: Mapping[str, Any]
     ) -> CountRequest | None:
-        """See `Http.count_of`; of Anthropic's own API alone."""
-        if not path.endswith("/v1/messages"):
-            return None
+        """See `Http.count_of`; of Anthropic's own API, and of Vertex AI."""
         body = {
             name: request[name] for name in _COUNTED_FIELDS if name in request
         }
-        return CountRequest(f"{path}/count_tokens", body)
+        if path.endswith("/v1/messages"):
+            return CountRequest(f"{path}/count_tokens", body)
+        match = _ON_VERTEX.search(path)
+        if match is None:
+            return None
+        publisher = path[: match.start("model")]
+        return CountRequest(f"{publisher}count-tokens:rawPredict", body)
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""

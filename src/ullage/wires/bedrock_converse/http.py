@@ -2,6 +2,7 @@
 
 /model/M/converse              a reply
 /model/M/converse-stream       the same, in Amazon's binary frames
+/model/M/count-tokens          counted (asked beside a request, with an API key)
 
 An event is an object with one field, whose name is its type: in a frame the type is a header, and
 the payload is what stands in the field.
@@ -13,9 +14,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.wires.http import Http, Question, endpoint, quoted
+from ullage.wires.http import (
+    CountRequest,
+    Http,
+    Question,
+    endpoint,
+    quoted,
+)
 
 _MODEL = r"/model/(?P<model>[^/]+)"
+_COUNTED_FIELDS = ("messages", "system", "toolConfig")
 _TYPES = {
     400: "ValidationException",
     403: "AccessDeniedException",
@@ -33,6 +41,22 @@ class ConverseHttp(Http):
         endpoint(rf"{_MODEL}/converse-stream", streams=True),
     )
     names_events = True
+    count_field = "inputTokens"
+
+    def count_of(
+        self, path: str, request: Mapping[str, Any]
+    ) -> CountRequest | None:
+        """See `Http.count_of`: CountTokens, which not every model has."""
+        match = self.asks.search(path)
+        if match is None:
+            return None
+        converse = {
+            name: request[name] for name in _COUNTED_FIELDS if name in request
+        }
+        end = match.end("model")
+        return CountRequest(
+            f"{path[:end]}/count-tokens", {"input": {"converse": converse}}
+        )
 
     def is_opening(self, event: Mapping[str, Any]) -> bool:
         """See `Http.is_opening`."""

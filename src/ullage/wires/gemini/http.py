@@ -22,6 +22,7 @@ from ullage.wires.http import (
 )
 
 _MODEL = r"/(?P<model>[^/:]+)"
+_COUNTED_ON_VERTEX = ("contents", "systemInstruction", "tools")
 _GENERATES = re.compile(r":(?:streamGenerateContent|generateContent)$")
 
 
@@ -50,18 +51,23 @@ class GeminiHttp(Http):
     def count_of(
         self, path: str, request: Mapping[str, Any]
     ) -> CountRequest | None:
-        """See `Http.count_of`; of the Gemini API alone."""
+        """See `Http.count_of`. Vertex AI takes fields of the request itself."""
         match = _GENERATES.search(path)
-        if match is None or "/publishers/" in path:
+        if match is None:
             return None
+        counting_path = f"{path[: match.start()]}:countTokens"
+        if "/publishers/" in path:
+            body = {
+                name: request[name]
+                for name in _COUNTED_ON_VERTEX
+                if name in request
+            }
+            return CountRequest(counting_path, body)
         inner = {
             name: value for name, value in request.items() if name != "model"
         }
         inner["model"] = f"models/{request.get('model', '')}"
-        return CountRequest(
-            f"{path[: match.start()]}:countTokens",
-            {"generateContentRequest": inner},
-        )
+        return CountRequest(counting_path, {"generateContentRequest": inner})
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See `Http.error`."""
