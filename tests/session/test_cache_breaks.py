@@ -19,8 +19,8 @@ from ullage import Limits, MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
-from ullage.session.cache_breaks import rebilled_usd
-from ullage.session.sent import SENT, Answered
+from ullage.session.prompt_cache.breaks import rebilled_usd
+from ullage.session.prompt_cache.sent import SENT, Answered
 from ullage.wires import FORMATS
 
 VAST = Limits(window_tokens=500_000)

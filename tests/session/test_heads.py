@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Session
-from ullage.session.heads import (
+from ullage.session.prompt_cache.heads import (
     HeadPrint,
     changed_head,
     common_chars,

@@ -51,7 +51,7 @@ from ullage.policy.stages.named import PolicyName, preset
 from ullage.session import reports
 from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
-from ullage.session.cache_breaks import answered, look_back
+from ullage.session.prompt_cache.breaks import answered, look_back
 from ullage.session.copies import CopyMixin
 from ullage.session.deciding import DecisionMixin
 from ullage.session.drivers import Actions

@@ -47,7 +47,7 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
-from ullage.session.sent import SentRequest, sent_in
+from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.session.targets import target_of, undone_by
 from ullage.stores import Store
 
