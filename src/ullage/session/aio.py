@@ -18,7 +18,7 @@ from ullage.session.ahead import AheadMixin
 from ullage.session.closing import AsyncClosing, AsyncSharedStore
 from ullage.session.core import SessionCore
 from ullage.session.drivers import adrive, arun, run
-from ullage.session.preview import Preview
+from ullage.session.decisions.preview import Preview
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
 from ullage.session.receipts import aclose

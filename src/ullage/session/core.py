@@ -53,7 +53,7 @@ from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
 from ullage.session.prompt_cache.breaks import answered, look_back
 from ullage.session.copies import CopyMixin
-from ullage.session.deciding import DecisionMixin
+from ullage.session.decisions.deciding import DecisionMixin
 from ullage.session.drivers import Actions
 from ullage.session.host import HostMixin
 from ullage.session.reading import ReadMixin

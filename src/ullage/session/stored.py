@@ -48,7 +48,7 @@ from ullage.core.values.edits import (
     whole,
 )
 from ullage.session.prompt_cache.sent import SentRequest, sent_in
-from ullage.session.targets import target_of, undone_by
+from ullage.session.decisions.targets import target_of, undone_by
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
     from ullage.session.prompt_cache.heads import HeadPrint
-    from ullage.session.preview import Preview
+    from ullage.session.decisions.preview import Preview
     from ullage.session.reckoning import RequestCounts
     from ullage.session.prompt_cache.sent import RecentRequest
     from ullage.session.session import Session

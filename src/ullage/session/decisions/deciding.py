@@ -21,9 +21,9 @@ from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.core.values.events import Event
-from ullage.session.preview import Preview, preview
+from ullage.session.decisions.preview import Preview, preview
 from ullage.session.state import SessionState
-from ullage.session.targets import target_of, undone_by
+from ullage.session.decisions.targets import target_of, undone_by
 from ullage.session.view import RequestInfo
 
 
