@@ -15,7 +15,7 @@ from ullage.core.values.messages import ToolCall
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SUMMARISED
 from ullage.session import receipts, reckoning
-from ullage.session.reckoning import RangeTokens, beside, counted, sums_of
+from ullage.session.receipts.reckoning import RangeTokens, beside, counted, sums_of
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of

@@ -30,7 +30,7 @@ from ullage.session.drivers import drive, run
 from ullage.session.decisions.preview import Preview
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
-from ullage.session.receipts import close
+from ullage.session.receipts.writer import close
 from ullage.session.spend.waiting import pauses
 from ullage.session.view import View
 from ullage.stores import Store, open_store

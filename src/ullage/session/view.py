@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ullage.session.core import SessionCore
     from ullage.session.prompt_cache.heads import HeadPrint
     from ullage.session.decisions.preview import Preview
-    from ullage.session.reckoning import RequestCounts
+    from ullage.session.receipts.reckoning import RequestCounts
     from ullage.session.prompt_cache.sent import RecentRequest
     from ullage.session.session import Session
     from ullage.session.prompt_cache.view_changes import ViewChange
@@ -134,7 +134,7 @@ class RequestInfo:
     @property
     def raw_tokens(self) -> int:
         """Uncalibrated tokens of the request as it came: without our cuts and our tools."""
-        from ullage.session.reckoning import counted
+        from ullage.session.receipts.reckoning import counted
 
         counts = counted(self)
         return counts.head + counts.prefix.raw + counts.suffix.raw
