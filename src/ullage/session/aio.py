@@ -149,7 +149,7 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
 
         A client's stream manager is returned as it is, to be entered.
         """
-        from ullage.session.call import ProviderCall
+        from ullage.session.provider.call import ProviderCall
 
         return await adrive(
             ProviderCall(self, create, request, is_awaited=True).steps()

@@ -48,7 +48,7 @@ from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SAFEGUARDS, SUMMARISED
 from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
-from ullage.session import reports
+from ullage.session.provider import reports
 from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
 from ullage.session.prompt_cache.breaks import answered, look_back
@@ -57,7 +57,7 @@ from ullage.session.decisions.deciding import DecisionMixin
 from ullage.session.drivers import Actions
 from ullage.session.host import HostMixin
 from ullage.session.reading import ReadMixin
-from ullage.session.refusals import (
+from ullage.session.provider.refusals import (
     SHORT_REPLIES,
     after_refusal,
     learn_from,
@@ -68,7 +68,7 @@ from ullage.session.spend.calls import Spent
 from ullage.session.state import SessionState
 from ullage.session.summarise import Summariser, of
 from ullage.session.telling import OnEvent, tell
-from ullage.session.unfitted import Unfitted, fit_or_pass, went_as_it_came
+from ullage.session.provider.unfitted import Unfitted, fit_or_pass, went_as_it_came
 from ullage.session.view import RequestInfo
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside
@@ -229,7 +229,7 @@ class SessionCore(
         of its own, that text is cut. What the call had claimed of a budget is given back.
 
         No limit falls below what the provider accepted before in this conversation, nor below a
-        quarter of the window; see `ullage.session.refusals`.
+        quarter of the window; see `ullage.session.provider.refusals`.
 
         Args:
             error: what the provider call raised, or a reply that says so.

@@ -212,7 +212,7 @@ class Session(AheadMixin, SessionCore, Closing):
         ``create`` returns; of overloads the first, so use the client's ``stream`` for
         streams.
         """
-        from ullage.session.call import ProviderCall
+        from ullage.session.provider.call import ProviderCall
 
         call = ProviderCall(self, create, request, is_awaited=False)
         return drive(call.steps())  # type: ignore[no-any-return]
