@@ -13,7 +13,7 @@ from tests.session.test_deciding import (
     shown,
 )
 from ullage import ConfigError, MemoryStore, SqliteStore, TargetNotFound, Usage
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     about_tokens,
     conversation,
     conversations,

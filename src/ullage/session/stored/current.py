@@ -1,6 +1,6 @@
 """The conversation of a session as it stands, told as one of a store is.
 
-So whatever shows a stored conversation (`ullage.session.stored`) shows one that is at hand, with
+So whatever shows a stored conversation (`ullage.session.stored.conversation`) shows one that is at hand, with
 its real texts behind it, and whether or not its store keeps outlines.
 """
 
@@ -13,7 +13,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.outline import whole_outline
 from ullage.core.values.effects import Find, Steps
 from ullage.session.prompt_cache.sent import sent_in
-from ullage.session.stored import StoredConversation
+from ullage.session.stored.conversation import StoredConversation
 from ullage.session.view import RequestInfo
 
 
