@@ -111,6 +111,10 @@ NEAREST = {
     "core/values/spending.py": "stores/test_spending.py",
     "session/spend/book.py": "spend/test_reports.py",
     "documents/metrics.py": "presets/test_three_layer_service.py",
+    # the tests keep the name of what is tried
+    "session/prompt_cache/breaks.py": "session/test_cache_breaks.py",
+    "session/receipts/writer.py": "session/test_receipts.py",
+    "session/stored/conversation.py": "session/test_stored.py",
     # shared by several stages, and seen in the conversations of those
     "policy/stages/default.py": "stages/test_policy.py",
     "policy/stages/facts.py": "stages/test_account.py",
@@ -174,14 +178,17 @@ NEAREST = {
 
 
 def own_of(module):
-    """The test file of a module's own name. A room's name is not repeated among the tests."""
+    """The test file of a module's own name, under its folder or beside the others of its room.
+
+    A room's name is not repeated among the tests of its folders.
+    """
     folder, _, name = module.rpartition("/")
+    room, _, within = folder.partition("/")
     file = f"test_{name.lstrip('_')}"
-    whole, within = (
-        f"{each}/{file}".lstrip("/")
-        for each in (folder, folder.partition("/")[2])
-    )
-    return whole if (TESTS / whole).exists() else within
+    for place in (folder, room):
+        if place and (TESTS / place / file).exists():
+            return f"{place}/{file}"
+    return f"{within}/{file}".lstrip("/")
 
 
 def nearest_of(module):

@@ -1,13 +1,17 @@
 """The conversation of a session as it stands is what its store tells of it."""
 
 import pytest
+from tests.session.test_stored import talked
 
 from tests.session.test_deciding import WIRES, fit, gone, new_session, pressed
-from tests.session.test_stored import talked
 from ullage import Session, SqliteStore
-from ullage.session.stored.current import current
 from ullage.session.drivers import run
-from ullage.session.stored.conversation import conversation, decide, decision_of
+from ullage.session.stored.conversation import (
+    conversation,
+    decide,
+    decision_of,
+)
+from ullage.session.stored.current import current
 
 
 @pytest.fixture

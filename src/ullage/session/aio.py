@@ -17,8 +17,8 @@ from ullage.core.values.effects import Record, Steps
 from ullage.session.ahead import AheadMixin
 from ullage.session.closing import AsyncClosing, AsyncSharedStore
 from ullage.session.core import SessionCore
-from ullage.session.drivers import adrive, arun, run
 from ullage.session.decisions.preview import Preview
+from ullage.session.drivers import adrive, arun, run
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
 from ullage.session.receipts.writer import aclose

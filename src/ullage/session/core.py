@@ -48,27 +48,31 @@ from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SAFEGUARDS, SUMMARISED
 from ullage.policy.stages.fingerprints import fingerprint
 from ullage.policy.stages.named import PolicyName, preset
-from ullage.session.provider import reports
 from ullage.session.answering import RecallMixin
 from ullage.session.arguments import check_arguments
-from ullage.session.prompt_cache.breaks import answered, look_back
 from ullage.session.copies import CopyMixin
 from ullage.session.decisions.deciding import DecisionMixin
 from ullage.session.drivers import Actions
 from ullage.session.host import HostMixin
-from ullage.session.reading import ReadMixin
+from ullage.session.prompt_cache.breaks import answered, look_back
+from ullage.session.provider import reports
 from ullage.session.provider.refusals import (
     SHORT_REPLIES,
     after_refusal,
     learn_from,
 )
+from ullage.session.provider.unfitted import (
+    Unfitted,
+    fit_or_pass,
+    went_as_it_came,
+)
+from ullage.session.reading import ReadMixin
 from ullage.session.spend.allowance import Claim
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Spent
 from ullage.session.state import SessionState
 from ullage.session.summarise import Summariser, of
 from ullage.session.telling import OnEvent, tell
-from ullage.session.provider.unfitted import Unfitted, fit_or_pass, went_as_it_came
 from ullage.session.view import RequestInfo
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.stores.objects.opening import beside

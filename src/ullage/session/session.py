@@ -26,8 +26,8 @@ from ullage.policy.stages.named import PolicyName
 from ullage.session.ahead import AheadMixin, in_background
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import drive, run
 from ullage.session.decisions.preview import Preview
+from ullage.session.drivers import drive, run
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
 from ullage.session.receipts.writer import close

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
-    from ullage.session.prompt_cache.heads import HeadPrint
     from ullage.session.decisions.preview import Preview
-    from ullage.session.receipts.reckoning import RequestCounts
+    from ullage.session.prompt_cache.heads import HeadPrint
     from ullage.session.prompt_cache.sent import RecentRequest
-    from ullage.session.session import Session
     from ullage.session.prompt_cache.view_changes import ViewChange
+    from ullage.session.receipts.reckoning import RequestCounts
+    from ullage.session.session import Session
 
 _NUMBERS = count()
 

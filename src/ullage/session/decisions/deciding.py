@@ -22,8 +22,8 @@ from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.core.values.events import Event
 from ullage.session.decisions.preview import Preview, preview
-from ullage.session.state import SessionState
 from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.state import SessionState
 from ullage.session.view import RequestInfo
 
 

@@ -27,9 +27,13 @@ from ullage.session.prompt_cache.sent import (
     records_of,
     request_before,
 )
+from ullage.session.prompt_cache.view_changes import (
+    ViewChange,
+    find_change,
+    note_head,
+)
 from ullage.session.spend.cost import price_of
 from ullage.session.view import RequestInfo
-from ullage.session.prompt_cache.view_changes import ViewChange, find_change, note_head
 from ullage.wires import wire_named
 
 _LEAST_TOKENS = 1_024

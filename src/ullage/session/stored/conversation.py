@@ -47,8 +47,8 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
-from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4

@@ -1,6 +1,6 @@
 """The conversation of a session as it stands, told as one of a store is.
 
-So whatever shows a stored conversation (`ullage.session.stored.conversation`) shows one that is at hand, with
+So whatever shows a stored conversation (`ullage.session.stored`) shows one that is at hand, with
 its real texts behind it, and whether or not its store keeps outlines.
 """
 

@@ -21,7 +21,11 @@ from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 from ullage.core.values.usage import Usage
 from ullage.session.prompt_cache.sent import SentRequest
 from ullage.session.spend.cost import cost_usd
-from ullage.session.stored.conversation import CHARS_PER_TOKEN, Leaf, StoredConversation
+from ullage.session.stored.conversation import (
+    CHARS_PER_TOKEN,
+    Leaf,
+    StoredConversation,
+)
 
 _MILLION = 1_000_000
 _MEDIA_TOKENS = 1_600
