@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.session.test_stored import talked
 
 from tests.cli.running import Machine
 from tests.cli.terminal import ullage
 from tests.servers import Call, Reply
+from tests.session.test_stored import talked
 from ullage.stores import SqliteStore
 from ullage.tools.cli import ls  # noqa: F401
 

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.session.test_stored import talked as talked_unseen
 
 from tests.cli.terminal import ullage
 from tests.session.provider import Provider
+from tests.session.test_stored import talked as talked_unseen
 from tests.session.test_why import talked
 from ullage.tools.cli import why, window  # noqa: F401
 from ullage.tools.replay.report.why import RECKONED

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.session.test_stored import talked
 
 from tests.cli.terminal import ullage
 from tests.session.test_deciding import fit, gone, shown
+from tests.session.test_stored import talked
 from ullage.tools.cli import decide, window  # noqa: F401
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.session.test_stored import talked
 
+from tests.session.test_stored import talked
 from ullage import SqliteStore
 from ullage.session.stored.conversation import conversation
 from ullage.tools.cli import commands

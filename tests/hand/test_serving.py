@@ -4,9 +4,9 @@ import json
 import re
 
 import pytest
-from tests.session.test_stored import talked
 
 from tests.session.test_deciding import fit, gone, messages_of, shown
+from tests.session.test_stored import talked
 from ullage import ConfigError, SqliteStore, Usage
 from ullage.doors.mcp.serving import Shelf, answered
 from ullage.session.stored.conversation import (

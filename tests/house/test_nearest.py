@@ -97,7 +97,11 @@ NEAREST = {
     "core/contract/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
+    "session/changes.py": "session/test_state.py",
     "session/core.py": "session/test_state.py",
+    "session/provider/passing.py": "session/test_unfitted.py",
+    "session/replies.py": "session/test_evidence.py",
+    "session/turns.py": "session/test_state.py",
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
     "session/drivers.py": "session/test_bad_stores.py",

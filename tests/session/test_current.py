@@ -1,9 +1,9 @@
 """The conversation of a session as it stands is what its store tells of it."""
 
 import pytest
-from tests.session.test_stored import talked
 
 from tests.session.test_deciding import WIRES, fit, gone, new_session, pressed
+from tests.session.test_stored import talked
 from ullage import Session, SqliteStore
 from ullage.session.drivers import run
 from ullage.session.stored.conversation import (

@@ -44,7 +44,7 @@ def broken(monkeypatch):
     def turn(*given, **named):
         raise KeyError("a secret of the user")
 
-    monkeypatch.setattr("ullage.session.core.turn", turn)
+    monkeypatch.setattr("ullage.session.turns.turn", turn)
 
 
 def not_fitted(format, why, monkeypatch):

@@ -3,9 +3,9 @@
 from contextlib import closing
 
 import pytest
-from tests.session.test_receipts import recalling
 
 from tests.cli.terminal import ullage
+from tests.session.test_receipts import recalling
 from ullage import Session, Usage
 from ullage.core.values.receipts import ReceiptTotals, summed
 from ullage.session.receipts.writer import close
