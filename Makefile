@@ -96,6 +96,7 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m compileall -q src lab demo examples
+	@$(BIN)/python -m tests.bytecode
 	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 real-model: $(READY)

@@ -18,6 +18,7 @@ import sysconfig
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from ullage.core.tokens.estimate import pairs
@@ -61,6 +62,7 @@ _RUSSIAN = (
 )
 
 
+@cache
 def generated(size: int = 24_000, seed: int = 7) -> dict[str, str]:
     """One text of about ``size`` characters a kind, the same for the same seed and Python."""
     return {

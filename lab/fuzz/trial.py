@@ -249,17 +249,37 @@ class _Trial:
         if _words(first)[: len(_words(asked))] != _words(asked):
             self._wrong("the first user message is not as it was", length)
             return
-        window = self.session.window
-        spare_tokens = reducible_tokens(window, tiers=_BEFORE_DOCUMENTS)
         # what was cut before stays so, and joining decides at many places at once
         earlier = _first_of_user(self.shown)
         is_new = self.was_noted and _documents(earlier) != _documents(first)
         is_judged = is_new and not self.joins
         is_judged = is_judged and not self.case.policy and not self.case.repair
-        if is_judged and spare_tokens > _SPARE_TOKENS:
+        if not is_judged:
+            return
+        window = self._window_that_cut(first, length)
+        spare_tokens = reducible_tokens(window, tiers=_BEFORE_DOCUMENTS)
+        if spare_tokens > _SPARE_TOKENS:
             self._wrong(
                 "a document is cut, and results have room to give", length
             )
+
+    def _window_that_cut(self, first: Any, length: int) -> Window:
+        """The window of the place at which documents of the first message were cut.
+
+        Behind a message that changed every place is decided anew, and each with what it had:
+        what stands there may be condensed at a later one.
+        """
+        case = self.case
+        for place in case.lengths:
+            if place >= length:
+                break
+            session = self._session(state=self.session.state)
+            messages = case.beginning(length)[:place]
+            view = session.fit({**self._request(place), case.key: messages})
+            shown = _first_of_user(view[case.key])
+            if _documents(shown) == _documents(first):
+                return session.window
+        return self.session.window
 
     def _borders(
         self, view: dict[str, Any], kinds: set[str], length: int

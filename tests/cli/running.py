@@ -5,31 +5,41 @@ import subprocess
 import sys
 
 AGENT = """
-import anthropic
-
+import json
 import os
+from urllib.request import Request, urlopen
 
-name = os.environ.get("SESSION")
-headers = {"X-Claude-Code-Session-Id": name} if name else {}
-client = anthropic.Anthropic(api_key="none", default_headers=headers)
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+headers = {"content-type": "application/json", "x-api-key": "none"}
+if name := os.environ.get("SESSION"):
+    headers["X-Claude-Code-Session-Id"] = name
 tools = [{"name": "bash", "description": "Run.", "input_schema": {"type": "object"}}]
 messages = [{"role": "user", "content": "Count the files, please."}]
+request = {"model": "claude-opus-4-8", "max_tokens": 99, "messages": messages, "tools": tools}
+listing = "\\n".join(f"line {number} of a long listing" for number in range(3_000))
 while True:
-    reply = client.messages.create(
-        model="claude-opus-4-8", max_tokens=99, messages=messages, tools=tools
-    )
-    content = [block.model_dump(exclude_none=True) for block in reply.content]
+    with urlopen(Request(url, json.dumps(request).encode(), headers)) as reply:
+        content = json.load(reply)["content"]
     messages.append({"role": "assistant", "content": content})
-    calls = [block for block in reply.content if block.type == "tool_use"]
+    calls = [block for block in content if block["type"] == "tool_use"]
     if not calls:
         break
-    listing = "\\n".join(f"line {number} of a long listing" for number in range(3_000))
     results = [
-        {"type": "tool_result", "tool_use_id": call.id, "content": listing}
+        {"type": "tool_result", "tool_use_id": call["id"], "content": listing}
         for call in calls
     ]
     messages.append({"role": "user", "content": results})
 """
+"""An agent that asks three times, without an SDK: to import one takes longer than all the rest."""
+
+SDK_AGENT = """
+import anthropic
+
+client = anthropic.Anthropic(api_key="none")
+message = {"role": "user", "content": "Count the files, please."}
+client.messages.create(model="claude-opus-4-8", max_tokens=99, messages=[message])
+"""
+"""An agent on the vendor's own client, for what its headers say."""
 
 
 class Machine:
@@ -63,11 +73,11 @@ class Machine:
             timeout=60,
         )
 
-    def run_agent(self, server, *options):
-        """Run an agent of three requests behind ``ullage run``."""
+    def run_agent(self, server, *options, agent=AGENT):
+        """Run an agent, of three requests if no other is named, behind ``ullage run``."""
         return self.ullage(
             "run",
             f"--upstream=anthropic={server.url}",
             *options,
-            *("--", sys.executable, "-c", AGENT),
+            *("--", sys.executable, "-c", agent),
         )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.running import Machine
+from tests.cli.running import SDK_AGENT, Machine
 from tests.cli.terminal import ullage
 from tests.servers import Call, Reply
 from tests.session.test_stored import talked
@@ -14,8 +14,7 @@ from ullage.tools.cli import ls  # noqa: F401
 
 def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
     machine = Machine(tmp_path)
-    replies = [Reply("", [Call("bash", {"c": "ls"})]), "Done."]
-    machine.run_agent(serve("anthropic", replies))
+    machine.run_agent(serve("anthropic", ["Done."]), agent=SDK_AGENT)
     listed = machine.ullage("ls", COLUMNS="140").stdout
     heading, row = listed.splitlines()[:2]
     assert heading.split()[:4] == ["conversation", "last", "used", "client"]

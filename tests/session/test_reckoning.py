@@ -1,6 +1,7 @@
 """What a request would have come to without ullage: properties, odd reports, and work: counted."""
 
 from cProfile import Profile
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
@@ -51,17 +52,33 @@ def views(window, **settings):
     return made
 
 
-SMALL = views(16_000)
-CUT = next(sent for sent in reversed(SMALL) if not sent.events)
-BROKEN = next(
-    sent
-    for sent in views(26_000)
-    if sent.events and sent.tokens > reckoning._SHORT_TOKENS
+@cache
+def small():
+    """The views of a small window."""
+    return views(16_000)
+
+
+def cut():
+    """The newest of them whose turn told of no event."""
+    return next(sent for sent in reversed(small()) if not sent.events)
+
+
+@cache
+def broken():
+    """Messages left this view, and it is long enough for any provider's cache."""
+    return next(
+        sent
+        for sent in views(26_000)
+        if sent.events and sent.tokens > reckoning._SHORT_TOKENS
+    )
+
+
+@given(
+    st.deferred(lambda: st.sampled_from(small())),
+    USAGES,
+    st.booleans(),
+    st.floats(0, 10_000),
 )
-"""Messages left this view, and it is long enough for any provider's cache."""
-
-
-@given(st.sampled_from(SMALL), USAGES, st.booleans(), st.floats(0, 10_000))
 def test_no_class_falls_below_nought_whatever_is_reported(
     sent, usage, caches, gap_s
 ):
@@ -76,19 +93,19 @@ def test_no_class_falls_below_nought_whatever_is_reported(
 
 
 def test_what_was_left_out_of_old_messages_would_have_been_read():
-    tokens, request = CUT.tokens, counted(CUT)
+    tokens, request = cut().tokens, counted(cut())
     usage = Usage(
         cache_read_tokens=tokens - request.suffix.view,
         cache_write_tokens=request.suffix.view,
     )
-    raw = sums_of(counted(CUT), usage).raw
+    raw = sums_of(counted(cut()), usage).raw
     assert raw.written == request.suffix.raw
     assert raw.read > 2 * usage.cache_read_tokens
 
 
 def test_a_cold_cache_would_have_been_cold_for_both():
-    usage = Usage(cache_write_tokens=CUT.tokens)
-    raw = sums_of(counted(CUT), usage, caches=True, gap_s=400.0).raw
+    usage = Usage(cache_write_tokens=cut().tokens)
+    raw = sums_of(counted(cut()), usage, caches=True, gap_s=400.0).raw
     assert raw.read == 0
     assert raw.written > 2 * usage.cache_write_tokens
 
@@ -99,9 +116,9 @@ def test_a_cold_cache_would_have_been_cold_for_both():
 def test_a_prefix_that_we_broke_would_have_been_read_as_long_as_a_cache_lives(
     gap_s, long, is_read
 ):
-    usage = Usage(cache_write_tokens=BROKEN.tokens, long_write_tokens=long)
-    raw = sums_of(counted(BROKEN), usage, gap_s=gap_s).raw
-    request = counted(BROKEN)
+    usage = Usage(cache_write_tokens=broken().tokens, long_write_tokens=long)
+    raw = sums_of(counted(broken()), usage, gap_s=gap_s).raw
+    request = counted(broken())
     assert raw.prompt == pytest.approx(
         request.head + request.prefix.raw + request.suffix.raw, abs=9
     )
@@ -109,28 +126,28 @@ def test_a_prefix_that_we_broke_would_have_been_read_as_long_as_a_cache_lives(
 
 
 def test_without_a_cache_all_of_it_is_fresh():
-    raw = sums_of(counted(CUT), Usage(fresh_tokens=CUT.tokens)).raw
+    raw = sums_of(counted(cut()), Usage(fresh_tokens=cut().tokens)).raw
     assert (raw.read, raw.written) == (0, 0)
-    assert raw.fresh > 2 * CUT.tokens
+    assert raw.fresh > 2 * cut().tokens
 
 
 @pytest.mark.parametrize("times", [100, 0.001])
 def test_a_report_that_cannot_be_of_this_prompt_is_not_multiplied(times):
     """A server that bills tools of its own, or truncates in silence."""
-    usage = Usage(fresh_tokens=int(CUT.tokens * times))
-    request = counted(CUT)
+    usage = Usage(fresh_tokens=int(cut().tokens * times))
+    request = counted(cut())
     left_out = (
         request.prefix.raw
         + request.suffix.raw
         - request.prefix.view
         - request.suffix.view
     )
-    raw = sums_of(counted(CUT), usage).raw
+    raw = sums_of(counted(cut()), usage).raw
     assert raw.fresh - usage.fresh_tokens <= 2 * left_out
 
 
 def test_a_prompt_of_nothing_is_nothing():
-    sums = sums_of(counted(CUT), Usage())
+    sums = sums_of(counted(cut()), Usage())
     assert sums.sent.prompt == 0
     assert sums.raw.prompt >= 0
 
@@ -200,11 +217,11 @@ def recalled():
 
 @pytest.mark.parametrize(
     "made",
-    [SMALL, views(16_000, policy=SUMMARISED), recalled()],
+    [small, partial(views, 16_000, policy=SUMMARISED), recalled],
     ids=["cut", "summed up", "read"],
 )
 def test_running_sums_come_to_what_each_message_comes_to(made):
-    for sent in made:
+    for sent in made():
         assert sent.counts == counted(sent), (
             "the working window, and the frozen one"
         )
@@ -229,7 +246,7 @@ def test_a_reply_that_comes_late_is_counted_of_its_own_view():
 
 
 def test_the_views_have_what_the_sums_are_about():
-    assert any(sent.window.summaries for sent in SMALL)
+    assert any(sent.window.summaries for sent in small())
     for sent in recalled():
         assert sent.window.changed
         assert sent.counts.prefix.recall or sent.counts.suffix.recall

@@ -1217,3 +1217,29 @@ def test_what_the_system_says_on_converse_is_no_turn(answers):
 
 
 TOOL_SPEC = {"name": "read", "inputSchema": {"json": {"type": "object"}}}
+
+
+def test_a_message_of_converse_that_is_there_twice_has_one_cache_point():
+    """Four are allowed (B10), and the caller's four stay where they are."""
+    point = {"cachePoint": {"type": "default"}}
+    messages = []
+    for number in range(4):
+        use = {"toolUseId": f"t{number}", "name": "read", "input": {}}
+        answer = {"toolUseId": f"t{number}", "content": [{"text": "ok"}]}
+        messages += [
+            {"role": "user", "content": [{"text": f"Read {number}."}]},
+            {"role": "assistant", "content": [{"toolUse": use}]},
+            {"role": "user", "content": [{"toolResult": answer}, point]},
+            {"role": "assistant", "content": [{"text": "It is read."}]},
+        ]
+    messages.append({"role": "user", "content": [{"text": "Go on."}]})
+    assert repaired("bedrock-converse", messages).messages == messages
+    twice = [*messages[:15], copy.deepcopy(messages[14]), *messages[15:]]
+    mended = repaired("bedrock-converse", twice).messages
+    request = {
+        "modelId": "anthropic.claude-opus-4-8",
+        "toolConfig": {"tools": [{"toolSpec": TOOL_SPEC}]},
+        "messages": mended,
+    }
+    assert problems(request) == []
+    assert json.dumps(mended).count("cachePoint") == 4

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import aiohttp
 
@@ -45,7 +46,7 @@ def bodies_of(
         format, f"Find out why the tests of {named} fail."
     )
     if kind == "tail":  # of a conversation that was seen before
-        yield json.dumps(request(format, history)).encode()
+        yield _body(request(format, history))
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]
@@ -54,8 +55,14 @@ def bodies_of(
         )
         if kind == "grow":
             history = longer
-        yield json.dumps(request(format, longer)).encode()
+        yield _body(request(format, longer))
         number += 1
+
+
+def _body(request: Mapping[str, Any]) -> bytes:
+    """A request as the providers' SDKs write it: without spaces, in UTF-8."""
+    text = json.dumps(request, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
 
 
 def times_of(

@@ -36,7 +36,8 @@ from ullage.core.errors import ConfigError
 
 DAY_S = 86_400
 
-_REF = re.compile(r"(?=([0-9a-z]{16}))")
+_REF_CHARS = 16
+_WORD = re.compile(r"[0-9a-z]{16,}")
 _SPAN = b"span"
 
 
@@ -311,7 +312,15 @@ def refs_in(text: str) -> frozenset[str]:
     Args:
         text: any text; bytes are decoded as Latin-1 for this.
     """
-    return frozenset(_REF.findall(text))
+    refs = set[str]()
+    for word in _WORD.findall(text):
+        if len(word) == _REF_CHARS:
+            refs.add(word)
+        else:
+            # no byte tells where a ref begins in it
+            starts = range(len(word) - _REF_CHARS + 1)
+            refs.update(word[at : at + _REF_CHARS] for at in starts)
+    return frozenset(refs)
 
 
 def named_in(

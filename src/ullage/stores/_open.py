@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 from ullage.core.contract.policy import BesideStore
@@ -32,6 +33,7 @@ _METHODS = (
     "close",
 )
 _WORD = re.compile(r"[\w+-]*")
+_MOST_KINDS = 64
 _REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
@@ -204,6 +206,15 @@ def spending_of(store: object) -> Any:
 def _layer_with(method: str, store: Any) -> Any:
     """The outermost layer of a store that has a method, or None."""
     layer = store
-    while layer is not None and not hasattr(type(layer), method):
+    while layer is not None:
+        kind: Any = type(layer)
+        if _has(kind, method):
+            return layer
         layer = getattr(layer, "store", None)
-    return layer
+    return None
+
+
+@lru_cache(maxsize=_MOST_KINDS)
+def _has(kind: type, method: str) -> bool:
+    """Whether a kind of store has a method. It is asked for each reply, and `hasattr` is slow."""
+    return hasattr(kind, method)

@@ -231,16 +231,38 @@ class Http(ABC):
             path: quoted, without a slash at its end.
             query: what stands behind the ``?``.
         """
+        found = self.endpoint_at(method, path)
+        if found is None:
+            return None
+        return self.route_at(*found, query)
+
+    def endpoint_at(
+        self, method: str, path: str
+    ) -> tuple[Endpoint, re.Match[str]] | None:
+        """The endpoint at a path, and where the path names it; None if it is none of this wire's.
+
+        Args:
+            method: of HTTP, in capitals.
+            path: quoted, without a slash at its end.
+        """
         for row in self.endpoints:
             if row.method != method:
                 continue
             match = row.path.search(path)
             if match is not None:
-                return self._route(row, match, query)
+                return row, match
         return None
 
-    def _route(self, row: Endpoint, match: re.Match[str], query: str) -> Route:
-        """What is asked at a path that is an endpoint's."""
+    def route_at(
+        self, row: Endpoint, match: re.Match[str], query: str
+    ) -> Route:
+        """What is asked at a path that is an endpoint's.
+
+        Args:
+            row: the endpoint.
+            match: where the path names it.
+            query: what stands behind the ``?``.
+        """
         groups = match.groupdict()
         return Route(
             wire=self.wire,

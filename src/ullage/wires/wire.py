@@ -8,9 +8,10 @@ repair a history, convert one, hide a turn or stand between a client and a provi
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -149,7 +150,11 @@ class Wire(Struct, frozen=True, kw_only=True):
         return http
 
     def _part(self, module: str, name: str) -> Any:
-        path = f"{self.home.rpartition('.')[0]}.{module}"
-        # asked for many times a request, and `import_module` is slow at what is loaded
-        loaded = sys.modules.get(path) or import_module(path)
-        return getattr(loaded, name)
+        return getattr(_module_beside(self.home, module), name)
+
+
+@cache
+def _module_beside(home: str, name: str) -> ModuleType:
+    """A module of a wire's folder. It is asked for many times a request."""
+    folder = home.rpartition(".")[0]
+    return import_module(f"{folder}.{name}")

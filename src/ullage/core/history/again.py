@@ -68,13 +68,21 @@ class ShownAgain(ABC):
     def _reveal(self, group: Iterable[int]) -> None:
         """Show messages that a summary hides; the summary stays."""
         window = self.window
-        sums = window._sums
         shown = {*group}
         for start, stop, _ in window.summaries:
             within = {*window.visible_in(start, stop)}
             within.update(index for index in shown if start <= index < stop)
-            shown |= parting(window.transcript, within)
-        hidden = [index for index in sorted(shown) if window.hidden(index)]
+            shown |= parting(
+                window.transcript, window.hidden, start, stop, within
+            )
+        hidden = self._unhide(shown)
+        self._set(revealed=window.revealed.union(hidden))
+
+    def _unhide(self, indices: Iterable[int]) -> list[int]:
+        """Take messages into the view again; returns those that a summary hid."""
+        window = self.window
+        sums = window._sums
+        hidden = [index for index in sorted(indices) if window.hidden(index)]
         for index in hidden:
             window._hidden[index] = SHOWN
             self._note_edited(index)
@@ -85,7 +93,7 @@ class ShownAgain(ABC):
             else:
                 sums.counted += sums.tokens[index]
             sums.touched.add(index)
-        self._set(revealed=window.revealed.union(hidden))
+        return hidden
 
     def _add(self, edit: Insert) -> bool:
         """Show a text of the user's behind the messages that were there then; none for ``""``."""

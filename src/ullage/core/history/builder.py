@@ -428,8 +428,9 @@ class WindowBuilder(ShownAgain):
         hides.difference_update(
             window.transcript.marked("pinned", start, stop)
         )
-        hides -= window.kept_by(edit)
-        self._hide(hides)
+        kept = window.kept_by(edit).intersection(range(start, stop))
+        self._hide(hides - kept)
+        self._unhide(kept)
         summaries = [Placed(start, stop, edit)]
         sums.counted += window.texts_tokens(edit.texts)
         for placed in window.summaries:

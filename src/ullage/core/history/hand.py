@@ -14,7 +14,13 @@ made at the same place because of it. What was decided at later places stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -366,19 +372,34 @@ def locations_of(transcript: Transcript, target: Target) -> list[Location]:
     return [location for location in locations if location[:2] == match[:2]]
 
 
-def parting(transcript: Transcript, shown: Iterable[int]) -> set[int]:
+def parting(
+    transcript: Transcript,
+    hidden: Callable[[int], bool],
+    start: int,
+    stop: int,
+    shown: Set[int],
+) -> set[int]:
     """The messages of the user's that keep replies apart which a summary leaves in the view.
 
     Where one reply would stand directly behind another, no wire has a place for the calls of the
-    second (G4). So the newest message of the user's that stood between them is shown, too.
+    second (G4), and some refuse it (B2). So the newest message of the user's that stood between
+    them is shown, too, though it was hidden. The summary's text stands behind them all; where
+    nothing stands before them it stands in front, and the last of them may be a reply as well.
 
     Args:
         transcript: the history.
-        shown: the messages that the summary leaves in the view, by index.
+        hidden: whether a summary is shown in place of a message.
+        start: the first message that the summary stands for.
+        stop: one past the last.
+        shown: the messages of these that it leaves in the view, by index.
     """
     messages = transcript.messages
+    before = start - 1
+    while before >= 0 and messages[before].role == "system":
+        before -= 1
+    is_first = before < 0
+    previous = None if is_first or hidden(before) else before
     parted = set[int]()
-    previous = None
     for index in sorted(shown):
         role = messages[index].role
         if role == "system":
@@ -388,6 +409,10 @@ def parting(transcript: Transcript, shown: Iterable[int]) -> set[int]:
             if previous < own.start and messages[previous].role == role:
                 parted.update(_newest_said(transcript, previous + 1, index))
         previous = index
+    if not is_first or previous is None:
+        return parted
+    if messages[previous].role == "assistant":
+        parted.update(_newest_said(transcript, previous + 1, stop))
     return parted
 
 

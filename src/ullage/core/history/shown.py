@@ -191,7 +191,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
                 group = self.transcript.inseparable(index, self.size)
                 if self._is_whole(group, start, stop):
                     staying |= group
-        return staying | parting(self.transcript, staying)
+        return staying | parting(
+            self.transcript, self.hidden, start, stop, staying
+        )
 
     def _needed(self, stop: int) -> Iterator[int]:
         """The messages that may not be hidden by a summary up to ``stop``, by themselves."""
@@ -203,11 +205,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         yield from self.pins.messages
 
     def _is_whole(self, group: set[int], start: int, stop: int) -> bool:
-        """Whether messages that go together are all in a range, and none is hidden by itself."""
+        """Whether messages that go together are all in a range, and none is hidden."""
         if not all(start <= index < stop for index in group):
             return False
-        hidden = [self.hidden(index) for index in group]
-        return all(hidden) or not any(hidden)
+        return not any(self.hidden(index) for index in group)
 
     def is_pinned(self, location: Location) -> bool:
         """Whether a user wants a leaf whole, and there is another way to make the view fit."""

@@ -58,7 +58,6 @@ def summary(
     if (start, stop) != proposed:
         edit = _moved(proposal, edit, start, stop)
     staying = sorted(window.staying(start, stop))
-    staying = [index for index in staying if not window.hidden(index)]
     if staying and not coverable(window, start, stop):
         return None
     index = _index_of(proposal, cut, edit, start, stop)

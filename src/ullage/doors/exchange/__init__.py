@@ -3,6 +3,7 @@
     routes      which path is which wire, and what is asked there
     bodies      bytes to JSON and back
     parsed_body a body, parsed; the next one of its conversation is parsed from there on
+    splices     a changed body, written around the messages that are the client's own
     body_cache  the newest body of each conversation, parsed
     headers     tools and system text, shared by the conversations of one tenant
     sse         server-sent events, in bytes cut anywhere

@@ -32,6 +32,7 @@ from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
 from ullage.doors.exchange.replies import is_error, refusal
 from ullage.doors.exchange.routes import Route, route_of
+from ullage.doors.exchange.splices import MessageBytes
 from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
     Trial,
@@ -127,9 +128,9 @@ class Exchange(Claiming):
         self._fields: Collection[str] = ()  # of the body
         self._write: bodies.Write = bodies.write
         self._parsed: ParsedBody | None = None
-        self._client: Mapping[
-            str, Any
-        ] = {}  # the body as a request, with its model
+        self._message_bytes: MessageBytes | None = None  # of its body
+        # the body as a request, with its model
+        self._client: Mapping[str, Any] = {}
         self._takes = True  # whether recall calls in the reply can be answered
         self._is_refused = False  # for its length, once
         self._trial: Trial | None = None  # of what is added to it
@@ -259,6 +260,7 @@ class Exchange(Claiming):
                 self._body, key, self._owner
             )
         if self._parsed is not None:
+            self._message_bytes = self._parsed.message_bytes(self._body)
             return self._parsed.value
         body, self._write = bodies.read_to_write(self._body)
         return body
@@ -389,9 +391,11 @@ class Exchange(Claiming):
         if is_same and outgoing is view:
             return self._body
         assert self.route is not None
-        return self._write(
-            requests.body_of(self.route, self._fields, outgoing)
-        )
+        body = requests.body_of(self.route, self._fields, outgoing)
+        if self._message_bytes is None:
+            return self._write(body)
+        key = FORMATS[self.route.wire].key
+        return self._message_bytes.written(body, key, self._client[key])
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -482,12 +486,10 @@ class Exchange(Claiming):
     def _has_less(self, words: bytes) -> Actions[bool]:
         """Whether there is something else to send, with fewer additions, after a refusal."""
         trial = self._trial
-        if trial is None or not trial.leave_out(words):
-            return (
-                trial is not None
-                and trial.is_refused
-                and self._may_go_as_it_came()
-            )
+        if trial is None:
+            return False
+        if not trial.leave_out(words):
+            return trial.is_refused and self._may_go_as_it_came()
         refused_body = self._sent
         try:
             yield from self.prepare(self.request)
@@ -501,11 +503,9 @@ class Exchange(Claiming):
         It has to be what the client asked for just now, and to fit: so it is not the history of a
         further round, and no stream has begun.
         """
-        if (
-            self.view is None
-            or self.report.recalled
-            or self.report.is_streamed
-        ):
+        if self.view is None:
+            return False
+        if self.report.recalled or self.report.is_streamed:
             return False
         if self._sent is self._body or not may_fit(
             self.view, self._sent, self._body

@@ -17,6 +17,7 @@ are known again by the digest of a span of them.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,13 @@ from blake3 import blake3
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ullage.doors.exchange.bodies import decode
+from ullage.doors.exchange.bodies import decode, write
 from ullage.doors.exchange.requests import HistoryStart
+from ullage.doors.exchange.splices import (
+    NO_PLACES,
+    MessageBytes,
+    MessagePlaces,
+)
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -68,6 +74,7 @@ class ParsedBody(Struct, frozen=True, weakref=True):
         spans: of its messages, as far as they come to whole spans.
         pieces: the bytes of each message behind those, with what stands before it.
         messages: all of them, each an object. Nobody may write into them.
+        places: where they stand in the body.
         tail: the bytes behind the last message.
         tail_members: the members in the tail, in order.
         beginning: how its history begins, once somebody has found out.
@@ -79,6 +86,7 @@ class ParsedBody(Struct, frozen=True, weakref=True):
     spans: Sequence[MessageSpan] = ()
     pieces: Sequence[bytes] = ()
     messages: Sequence[Any] = ()
+    places: MessagePlaces = NO_PLACES
     tail: bytes = b""
     tail_members: dict[str, Any] = {}
     beginning: HistoryStart | None = None
@@ -91,6 +99,14 @@ class ParsedBody(Struct, frozen=True, weakref=True):
             self.key: [*self.messages],
             **self.tail_members,
         }
+
+    def message_bytes(self, body: bytes) -> MessageBytes:
+        """The bytes of its messages.
+
+        Args:
+            body: the bytes that it was parsed from.
+        """
+        return MessageBytes(body, len(self.head), self.places)
 
     @property
     def stop(self) -> int:
@@ -185,6 +201,7 @@ def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
         spans=alike,
         pieces=earlier.pieces[:pieces],
         messages=earlier.messages[:same],
+        places=earlier.places.up_to(same),
         beginning=start,
     )
     return prefix, at
@@ -236,20 +253,29 @@ def _with(
     """A parsed beginning with more messages, which stand in ``rest`` from ``start`` on."""
     if prefix.key in tail_members:
         return None
-    pieces, stop = [*prefix.pieces], 0
-    for raw in items:
+    pieces, stop, offset = [*prefix.pieces], 0, prefix.stop
+    values, ends, compact = [*map(decode, items)], array("Q"), bytearray()
+    for raw, value in zip(items, values, strict=True):
         item = memoryview(raw)
         if (item[0], item[-1]) != _OBJECT:
             return None
-        start = rest.index(b"{", start) + len(item)
+        start = rest.index(b"{", start)
+        separator = b"," if prefix.messages or ends else b""
+        compact.append(rest[stop:start] == separator and item == write(value))
+        start += len(item)
+        ends.append(offset + start)
         pieces.append(rest[stop:start])
         stop = start
     spans, pieces = _spanned(pieces)
+    places = MessagePlaces(
+        prefix.places.ends + ends, prefix.places.compact + bytes(compact)
+    )
     return replace(
         prefix,
         spans=(*prefix.spans, *spans),
         pieces=pieces,
-        messages=(*prefix.messages, *map(decode, items)),
+        messages=(*prefix.messages, *values),
+        places=places,
         tail=rest[stop:],
         tail_members=tail_members,
     )

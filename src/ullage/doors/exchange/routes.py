@@ -7,10 +7,16 @@ do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
+
 from ullage.doors.host import Route
 from ullage.wires import WIRES
 
 __all__ = ["Route", "route_of"]
+
+_MOST_PATHS = 256
+"""So many paths are remembered: clients ask the same few again and again."""
 
 
 def route_of(method: str, path: str) -> Route | None:
@@ -21,9 +27,18 @@ def route_of(method: str, path: str) -> Route | None:
         path: the path of the URL as it stands there, quoted; a query behind it is passed over.
     """
     path, _, query = path.partition("?")
-    path = path.rstrip("/")
+    route_with = _route_at(method.upper(), path.rstrip("/"))
+    return None if route_with is None else route_with(query)
+
+
+@lru_cache(maxsize=_MOST_PATHS)
+def _route_at(method: str, path: str) -> Callable[[str], Route] | None:
+    """What gives the route of a path with a query; None where requests hold no history.
+
+    The query is not remembered with the path: it may hold a key.
+    """
     for wire in WIRES:
-        route = wire.http.route(method.upper(), path, query)
-        if route is not None:
-            return route
+        found = wire.http.endpoint_at(method, path)
+        if found is not None:
+            return partial(wire.http.route_at, *found)
     return None

@@ -47,10 +47,10 @@ def passed_down(
 def _less(
     headers: CIMultiDictProxy[str], without: set[str]
 ) -> CIMultiDict[str]:
+    without |= _HOP
     named = headers.get("Connection", "")
-    without |= _HOP.union(
-        word.strip().lower() for word in named.split(",") if word
-    )
+    if named:
+        without.update(word.strip().lower() for word in named.split(","))
     remaining = headers.copy()
     for name in headers:
         lower = name.lower()

@@ -123,6 +123,8 @@ def _without_scheme(value: str) -> str:
 
 
 def _in_query(url: str) -> Iterator[str]:
+    if "?" not in url:
+        return
     query = parse_qsl(urlsplit(url).query)
     for field in _FIELDS:
         yield from (value for name, value in query if name == field and value)
@@ -183,12 +185,13 @@ class Tenants:
         if self._one is not None:
             return self._one
         credentials = credentials_of(url, headers, self._more)
-        for credential in credentials:
-            name = self._named.get(
-                hashlib.sha256(_bytes(credential)).hexdigest()
-            )
-            if name is not None:
-                return name
+        if self._named:
+            for credential in credentials:
+                name = self._named.get(
+                    hashlib.sha256(_bytes(credential)).hexdigest()
+                )
+                if name is not None:
+                    return name
         # an upstream that takes another one need not check what this says
         if len(credentials) == 1:
             credentials = [identity_of(credentials[0])]

@@ -180,6 +180,9 @@ class ConverseRepair(BlockRepair):
         if is_blank(field(block, "text")):
             self.report(here[0], "an empty text was left out")
             return None
+        if is_cache_point(block) and self._answers_nothing(here[0]):
+            self.report(here[0], "a cache point of a second result")
+            return None
         if self._is_result(block) and here in self.pairs.calls:
             return self._result(here)
         if self._is_result(block):
@@ -188,6 +191,20 @@ class ConverseRepair(BlockRepair):
         if here in self.names:
             return self._call(here, block)
         return block
+
+    def _answers_nothing(self, at: int) -> bool:
+        """Whether a message holds results, and each is left over.
+
+        It is there twice, and so is its cache point: four are allowed (B10).
+        """
+        results = [
+            (at, number)
+            for number, block in enumerate(self.blocks[at] or ())
+            if self._is_result(block)
+        ]
+        if not results:
+            return False
+        return not any(result in self.pairs.calls for result in results)
 
     def _result(self, result: At) -> Any:
         """Under the id of its call, without blank texts, and an error with a content."""
