@@ -28,6 +28,7 @@ READ = (
     "deploy",
     "src",
 )
+READABLE = (".md", ".py", ".js", ".html")
 SKIPPED = ("docs/documents", "docs/design")
 """The design documents in their authors' words, and the record of how we came to ours."""
 FOR_MODELS = (
@@ -48,6 +49,13 @@ FOR_MODELS = (
 IGNORED = "re-use,re-uses,te,ure,ans,nd,hist,crate,fo,ot,ned,ser"
 _CODE = re.compile(r"``[^`\n]*``|`[^`\n]*`")
 _PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_COMMENT_OR_STRING = re.compile(
+    r"/\*.*?\*/|//[^\n]*"
+    r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""",
+    re.DOTALL,
+)
+_PLACE_IN_STRING = re.compile(r"\$\{[^}]*\}")
 _ARGUMENT = re.compile(r"^\s*\w+: ")
 _WORD = r"[\w\-'’]+"
 
@@ -89,6 +97,28 @@ def _docstrings(
         yield from _docstrings(node, is_public=is_public and not is_private)
 
 
+def strings_of(script: str) -> str:
+    """The strings of a program in JavaScript, in their lines, without code and comments.
+
+    Args:
+        script: the program. Of a template the places for values are left out.
+    """
+    shown, end = "", 0
+    for found in _COMMENT_OR_STRING.finditer(script):
+        shown += "\n" * script.count("\n", end, found.start())
+        end = found.end()
+        is_comment = found[0].startswith(("//", "/*"))
+        text = "" if is_comment else _PLACE_IN_STRING.sub("", found[0][1:-1])
+        lines_left_out = found[0].count("\n") - text.count("\n")
+        shown += f" {text}" + "\n" * lines_left_out
+    return shown
+
+
+def _without_tags(page: str) -> str:
+    """The text of a page in HTML, in its lines."""
+    return _TAG.sub(lambda tag: "\n" * tag[0].count("\n"), page)
+
+
 def phrases_in(dictionary: str) -> list[str]:
     """The entries of a dictionary that are more than a word, the longest before the others."""
     entries = [line.partition("->")[0] for line in dictionary.splitlines()]
@@ -102,7 +132,7 @@ def files_in(root: Path) -> Iterator[Path]:
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
             name = file.relative_to(root)
             is_skipped = any(name.is_relative_to(other) for other in SKIPPED)
-            if file.suffix in (".md", ".py") and not is_skipped:
+            if file.suffix in READABLE and not is_skipped:
                 yield name
 
 
@@ -122,6 +152,10 @@ def problems_in(root: Path, names: Iterable[Path]) -> list[str]:
                 inner = name.as_posix().removeprefix("src/ullage/")
                 is_for_models = inner.startswith(FOR_MODELS)
                 text = read_by_people(text, is_for_models=is_for_models)
+            if name.suffix == ".js":
+                text = strings_of(text)
+            if name.suffix == ".html":
+                text = _without_tags(text)
             text = _PROGRAM.sub(lambda code: "\n" * code[0].count("\n"), text)
             copy = Path(folder) / name
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.browser.test_page import CONTRAST, NAMELESS, expect
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.upstream import ask, proxy, settle, upstream
+from ullage import TeamBudget
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 EVIL = '<img src=x onerror="document.title=1">'
@@ -80,6 +81,45 @@ def test_behind_a_conversation_are_its_turns(live, url):
     )
     expect(page.locator("#why-title")).to_be_visible()
     expect(page.locator("#why-tables tbody th").first).to_have_text("read")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_budgets_are_shown_with_what_is_spent_and_when_they_begin_again(
+    new_page, width, scheme
+):
+    budgets = [
+        TeamBudget(name="research", tokens=1_000_000, period="month"),
+        TeamBudget(name="chat", usd=0.01, on_exceeded="warn"),
+    ]
+    with upstream() as there, proxy(there, budgets=budgets) as url:
+        page = new_page(
+            allowed=lambda address: address.startswith((url, "data:")),
+            width=width,
+            scheme=scheme,
+            motion="no-preference",
+        )
+        page.goto(f"{url}/_ullage/")
+        ask(url, "POST", "/v1/chat/completions", long_chat())
+        settle(url)
+        names = page.locator("#budgets-list li b")
+        expect(names).to_have_count(2)
+        assert set(names.all_text_contents()) == {"research", "chat"}
+        research = page.locator("#budgets-list li", has_text="research")
+        expect(research).to_contain_text("of 1,000,000 tokens spent in")
+        expect(research).to_contain_text("it starts again on")
+        meters = page.locator("#budgets-list meter")
+        assert meters.first.get_attribute("aria-label").endswith("% spent")
+        assert page.evaluate(CONTRAST) == []
+        assert page.evaluate(NAMELESS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_budgets_no_pane_is_drawn(live, url):
+    ask(url, "POST", "/v1/chat/completions", long_chat())
+    page = live()
+    page.wait_for_selector(".conversation svg")
+    expect(page.locator("#budgets")).to_be_hidden()
 
 
 def test_a_proxy_that_ended_is_told(browser):

@@ -218,8 +218,8 @@ def test_reading_makes_no_store(tmp_path, command):
     ran = ullage(command, "0123456789abcdef", "--store", nowhere)
     assert (
         told(ran)
-        == "--store: there is no store at this path. Name it with --store PATH. "
-        "`ullage run -- claude` begins one."
+        == "--store: there is no store at this path. Name one: --store PATH. "
+        "`ullage run -- COMMAND` or a session's store= begins one."
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -147,6 +147,24 @@ def test_a_gateway_in_the_environment_is_kept_before_the_file(
     assert claude_of(full).read_text() == CLAUDE
 
 
+def test_a_shell_without_the_gateway_does_not_lead_past_it(full, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://gw.example/team")
+    ullage("install", "claude", "--yes")
+    before = claude_of(full).read_text()
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    again = ullage("install", "claude", "--yes")
+    assert claude_of(full).read_text() == before
+    assert "--upstream anthropic-base-url.gw.example=URL" in again.text
+    assert (
+        "still go to the upstream anthropic-base-url.gw.example" in again.text
+    )
+    moved = ullage("install", "claude", "--yes", "--listen", "127.0.0.1:9999")
+    assert moved.status == 0
+    text = claude_of(full).read_text()
+    assert "127.0.0.1:9999/anthropic-base-url.gw.example/team" in text
+    assert "TOOL_SEARCH" not in text
+
+
 def test_a_link_stays_a_link(full):
     path, real = claude_of(full), full / "dotfiles.json"
     path.rename(real)
@@ -277,6 +295,7 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
         )
         reply = json.load(urllib.request.urlopen(request))
         assert reply["content"][0]["text"] == "Good day."
+        assert answers_at(listen, ["no-such"]) == "lacking"
     assert len(ullage("ls", "--store", store, "--json").json) == 1
     with socket.create_server(("127.0.0.1", port)):
         assert answers_at(listen) == "another"
@@ -284,3 +303,41 @@ def test_a_client_reaches_its_model_by_what_was_written(full, serve):
             "address"
         ]
     assert finding.verdict == "wrong"
+
+
+def test_a_proxy_without_the_gateway_is_no_proxy_of_the_client_s(
+    full, serve, monkeypatch
+):
+    """Its key would go nowhere, and is not to go to the vendor."""
+    server, port = serve("anthropic", ["Good day."]), free_port()
+    listen = f"127.0.0.1:{port}"
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://gw.example")
+    ullage("install", "claude", "--listen", listen, "--yes")
+    config = Config(listen=listen, store=str(full / "kept.db"))
+    gateway = "anthropic-base-url.gw.example"
+    start = f"--upstream {gateway}=https://gw.example"
+    words = [f"--listen={listen}", f"--store={full / 'kept.db'}"]
+    with started(server, *words):
+        finding = {each.about: each for each in findings(config, {})}[
+            "client claude"
+        ]
+        assert finding.verdict == "wrong"
+        assert "without the upstreams it needs" in finding.words
+        assert f"ullage proxy --listen {listen} {start}" in finding.words
+        again = ullage("install", "claude", "--listen", listen, "--yes")
+        assert "was started without an upstream" in again.text
+        request = urllib.request.Request(
+            f"http://{listen}/{gateway}/v1/messages",
+            b"{}",
+            {"x-api-key": "of my gateway"},
+        )
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(request)
+        assert error.value.code == 400
+        assert server.requests == []
+    with started(server, *words, f"--upstream={gateway}=https://gw.example"):
+        finding = {each.about: each for each in findings(config, {})}[
+            "client claude"
+        ]
+        assert finding.verdict == "ok"
+        assert gateway in finding.words

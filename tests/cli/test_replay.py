@@ -219,7 +219,7 @@ def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(
     assert "…" not in ran.text
     row = next(line for line in lines if line.startswith(" a.jsonl.gz "))
     assert row.rstrip().endswith("kept")
-    assert ("no room for: p99" in ran.text) == (width < 120)
+    assert ("not shown at this width: p99" in ran.text) == (width < 120)
 
 
 MINE = """

@@ -80,7 +80,7 @@ def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(store, width):
     assert max(map(len, lines)) <= width
     row = next(line for line in lines if line.startswith("2026-11-27 ·"))
     assert {"1,050", "3.00", "4.00", "25%"} <= {*row.split()}
-    assert ("no room for: $ for that" in ran.text) == (width < 120)
+    assert ("not shown at this width: $ for that" in ran.text) == (width < 120)
 
 
 def test_it_is_summed_up_by_what_is_asked_for(store):

@@ -101,6 +101,24 @@ def test_without_receipts_tokens_are_estimated_and_no_dollars_are_named():
     assert "$" not in "".join(lines)
 
 
+def test_requests_without_an_answer_are_told_and_cost_nothing():
+    lines = summary(
+        tally_of(
+            relayed(replace(SHORTENED, status=0), is_broken=True),
+            relayed(replace(SHORTENED, status=0), is_broken=True),
+            relayed(replace(SHORTENED, status=529)),
+            relayed(replace(SHORTENED, status=401)),
+            relayed(replace(SHORTENED, status=529)),
+        )
+    )
+    assert lines == [
+        "5 requests: 5 shortened, 0 unchanged, 0 passed through.",
+        "No answer came to 2 requests: the upstream could not be reached, or the client gave up.",
+        "Errors from the upstream: 2 with status 529, 1 with status 401.",
+        "5 requests had a tool added that opens what was shortened; the model used it 10 times.",
+    ]
+
+
 def test_nothing_is_said_of_nothing():
     assert summary(RunTally()) == []
 

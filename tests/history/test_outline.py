@@ -84,6 +84,23 @@ def test_a_turn_adds_what_is_new_and_nothing_is_written_twice():
     assert first.name == second.name
 
 
+@pytest.mark.parametrize("format", ["anthropic", "openai-chat"])
+def test_a_title_is_of_the_user_and_not_of_the_client_in_the_user_s_role(
+    format,
+):
+    reminder = "<system-reminder>\nAs you answer, …\n</system-reminder>\n"
+    parts = [reminder, "<b>Mend</b> the <i>loader</i>, please."]
+    content = [{"type": "text", "text": text} for text in parts]
+    session = new_session(format)
+    fit(session, format, [{"role": "user", "content": content}])
+    (outline,) = outlines_of(session, 1)
+    assert outline.title == "<b>Mend</b> the <i>loader</i>, please."
+    only = new_session(format)
+    fit(only, format, [{"role": "user", "content": content[:1]}])
+    (outline,) = outlines_of(only, 1)
+    assert outline.title == ""
+
+
 @pytest.mark.parametrize(
     ("text", "head"),
     [("  a\n\n b ", "a b"), ("", ""), ("x" * 70, "x" * 60 + "…")],

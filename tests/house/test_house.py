@@ -58,6 +58,7 @@ UNTESTED = {
     "ullage.doors.exchange.spending": "the same",
     "ullage.doors.proxy.unsent": "and what does not: tests/proxy/test_relay.py",
     "ullage.doors.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
+    "ullage.doors.proxy.client_request": "the same",
     "ullage.tools.replay.report.live": "so is each page: tests/proxy/test_pages.py",
     "ullage.documents.conversation.opening": "stores by their addresses: tests/cli/test_forget.py",
     "ullage.stores.objects.bucket": "what is asked of a bucket: tests/stores/objects",

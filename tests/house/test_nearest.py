@@ -31,6 +31,8 @@ NEAREST = {
     "tools/replay/report/why.py": "cli/test_why.py",
     "doors/proxy/siblings.py": "proxy/test_pages.py",
     "doors/proxy/unsent.py": "proxy/test_relay.py",
+    "doors/proxy/client_request.py": "proxy/test_relay.py",
+    "doors/proxy/cache_worth.py": "proxy/test_keepalive.py",
     "doors/proxy/relayed.py": "proxy/test_fitting.py",
     "doors/proxy/decoding.py": "proxy/test_bodies.py",
     "doors/proxy/upstream.py": "proxy/test_replies.py",

@@ -23,6 +23,13 @@ def _private():
     """Whose it is."""
     return {"mended": 1}
 '''
+SCRIPT = """// mended in a comment
+const mended = "it is told of"; /* came
+of it */
+tell(`a recieved ${mended}
+and mended`);
+"""
+TAGGED = "<p class='mended'>what is\nmended</p>"
 PAGE = "A recieved request is told of.\n\n```python\nmended = `mend`\n```\n"
 
 
@@ -30,6 +37,8 @@ PAGE = "A recieved request is told of.\n\n```python\nmended = `mend`\n```\n"
 def folder(tmp_path):
     (tmp_path / "page.md").write_text(PAGE)
     (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "page.js").write_text(SCRIPT)
+    (tmp_path / "page.html").write_text(TAGGED)
     return tmp_path
 
 
@@ -46,6 +55,17 @@ def test_phrases_and_misspellings_are_found_where_people_read(folder):
     ]
 
 
+def test_what_a_page_shows_is_read_and_its_code_is_not(folder):
+    pytest.importorskip("codespell_lib", reason="codespell is not installed")
+    problems = problems_in(folder, [Path("page.js"), Path("page.html")])
+    assert sorted(problems) == [
+        "page.html:2: mended ==> repaired",
+        "page.js:2: told of ==> reported",
+        "page.js:4: recieved ==> received",
+        "page.js:5: mended ==> repaired",
+    ]
+
+
 def test_texts_for_models_are_left_alone():
     shown = read_by_people(PROGRAM, is_for_models=True)
     assert "came of it" in shown
@@ -56,4 +76,5 @@ def test_what_users_and_contributors_read_is_among_the_files():
     names = {name.as_posix() for name in files_in(ROOT)}
     assert {"README.md", "docs/proxy.md", "examples/loop_openai.py"} <= names
     assert "src/ullage/tools/cli/run.py" in names
+    assert "src/ullage/tools/replay/report/page.js" in names
     assert not any(name.startswith("docs/documents/") for name in names)

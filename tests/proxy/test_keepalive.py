@@ -18,8 +18,9 @@ from tests.proxy.upstream import ask, proxy, until, upstream
 from ullage import Usage
 from ullage.core.errors import ConfigError
 from ullage.doors.proxy import keepalive
+from ullage.doors.proxy.cache_worth import chance_of, worth_of
 from ullage.doors.proxy.config import Config, KeepAliveSettings, config_of
-from ullage.doors.proxy.keepalive import KEPT_ALIVE, chance_of, worth_of
+from ullage.doors.proxy.keepalive import KEPT_ALIVE
 from ullage.doors.proxy.pages import Pages
 from ullage.doors.proxy.siblings import ALONE
 from ullage.stores import SqliteStore

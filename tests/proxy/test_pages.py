@@ -39,7 +39,7 @@ def test_health_and_readiness(url):
 def test_what_is_no_page_is_no_upstreams_either(url):
     status, headers, _ = ask(url, path="/_ullage/elsewhere")
     assert (status, headers["X-Ullage"]) == (404, "error")
-    assert ask(url, path="/_ullage-not-ours")[0] == 200
+    assert ask(url, path="/_ullage-not-ours")[0] == 400
     assert ask(url, "POST", "/_ullage/state", b"{}")[0] == 405
 
 

@@ -29,7 +29,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 PATHS = (
     "/v1/models?limit=2&after=a%20b",
     "/v1/files/x%2Fy",
-    "//double//slash",
+    "/v1//double//slash",
     "/?q=%C3%A9",
 )
 

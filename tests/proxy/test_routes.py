@@ -64,9 +64,32 @@ def test_a_request_that_names_a_host_goes_nowhere(target):
     "target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"]
 )
 def test_no_path_leads_to_another_host(target):
-    assert route_of(target, {}, UPSTREAMS).url.startswith(
-        "https://api.openai.com/"
-    )
+    assert route_of(target, {}, UPSTREAMS) is None
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/my-gateway/v1/messages",
+        "/anthropic-base-url.gw.example/v1/messages?beta=true",
+        "/my-gateway/chat/completions",
+        "/my-gateway",
+        "/Anthropic/v1/messages",
+        "/v1x.example/messages",
+    ],
+)
+def test_an_upstream_that_is_not_configured_gets_nothing_and_no_other_does(
+    target,
+):
+    key = {"x-api-key": "a key of my gateway's"}
+    assert route_of(target, key, UPSTREAMS) is None
+
+
+@pytest.mark.parametrize(
+    "path", ["/chat/completions", "/responses", "/models?a"]
+)
+def test_openai_s_paths_may_lack_the_version(path):
+    assert route_of(path, {}, UPSTREAMS).upstream == "openai"
 
 
 CODEX = {"authorization": "Bearer token", "chatgpt-account-id": "account"}

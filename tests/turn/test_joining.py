@@ -16,7 +16,8 @@ from ullage.wires import FORMATS
 
 NUMBERS = re.compile(
     r"takes out ([\d,]+) characters and has ([\d,]+) cached again; "
-    r"[\d,]+ requests carried ([\d,]+), its price is ([\d,]+)"
+    r"carrying it cost as much as ([\d,]+) cached characters in [\d,]+ requests, "
+    r"the batch costs ([\d,]+)"
 )
 
 

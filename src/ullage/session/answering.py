@@ -99,7 +99,7 @@ class RecallMixin(ReadMixin):
             )
             match = find_in_ledger(window, self._state.persisted.ledger, name)
         if match is None:
-            raise RefNotFound("the history and the store", name)
+            raise RefNotFound("the conversation's", name)
         output = match if isinstance(match, Output) else (yield Get(match.ref))
         return output.text
 
@@ -108,7 +108,7 @@ class RecallMixin(ReadMixin):
             name, partial(self._find_in_view, self._newest)
         )
         if match is None:
-            raise RefNotFound("the history and the store", name)
+            raise RefNotFound("the conversation's", name)
         return match
 
     def _find_in_view(

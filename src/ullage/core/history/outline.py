@@ -39,6 +39,8 @@ HEAD_CHARS = 60
 """So much of each text is kept."""
 _READ_CHARS = 400
 """So much of a text is looked at: what begins with line ends says little in fewer."""
+_OPENS = re.compile(r"\s*<([A-Za-z][\w-]{0,80})(?:\s[^<>]{0,400})?>")
+"""A tag that begins a text: a client marks so what it writes into a message of the user's."""
 _NAME_CHARS = 8
 _PATH = re.compile(
     r'"(?:file_?path|path|file_?name|file|notebook_path|absolute_path|target_file)"'
@@ -251,13 +253,19 @@ def _newest_outline(
 
 
 def _title(transcript: Transcript, length: int) -> str:
-    """How the first message of the user begins that says anything."""
+    """How the first words of the user begin; a client's own reminders are not the user's."""
     for index in transcript.marked("words", 0, min(length, 8)):
         for number in range(len(transcript.messages[index].parts)):
             words = transcript.words(index, number)
-            if words:
+            if words and not _is_in_a_tag(words):
                 return head_of(words)
     return ""
+
+
+def _is_in_a_tag(text: str) -> bool:
+    """Whether a text is one element, as ``<system-reminder>…</system-reminder>``."""
+    opens = _OPENS.match(text)
+    return opens is not None and text.rstrip().endswith(f"</{opens[1]}>")
 
 
 def head_of(text: str) -> str:

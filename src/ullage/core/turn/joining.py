@@ -208,7 +208,8 @@ def _pays(builder: WindowBuilder) -> tuple[bool, str]:
     price = TIMES * cached_chars
     numbers = (
         f"it takes out {carried.freed:,} characters and has {cached_chars:,} cached again; "
-        f"{requests:,} requests carried {carried.cost:,}, its price is {price:,.0f}"
+        f"carrying it cost as much as {carried.cost:,} cached characters in {requests:,} requests, "
+        f"the batch costs {price:,.0f}"
     )
     return pays, numbers
 

@@ -11,7 +11,7 @@ messages alone has no marker near those, and then pays for all records again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -34,42 +34,52 @@ def marked(view: View | AsyncView) -> Mapping[str, Any]:
     Args:
         view: what `Session.fit` gave; it is not changed.
     """
-    if not wire_named(view.wire.wire).takes_cache_markers or _has_markers(
-        view
-    ):
+    if not wire_named(view.wire.wire).takes_cache_markers:
         return view
-    changed = dict(view)
+    if _has_markers(view):
+        return view
+    marked_view = dict(view)
     for key in ("system", "tools"):
-        if (head := _with_marker(changed.get(key))) is not None:
-            changed[key] = head
+        head = _with_marker(marked_view.get(key))
+        if head is not None:
+            # one marker stands behind both: the system text comes after the tools
+            marked_view[key] = head
             break
-    messages = list(changed["messages"])
+    messages = list(marked_view["messages"])
     for index in _places(view, messages):
-        content = _with_marker(field(messages[index], "content"))
-        if content is not None and isinstance(messages[index], dict):
-            messages[index] = {**messages[index], "content": content}
-    return {**changed, "messages": messages}
+        message = messages[index]
+        content = _with_marker(field(message, "content"))
+        if content is not None and isinstance(message, dict):
+            messages[index] = {**message, "content": content}
+    marked_view["messages"] = messages
+    return marked_view
 
 
 def _has_markers(view: Mapping[str, Any]) -> bool:
+    """Whether the caller has set a marker anywhere."""
+    if _KEY in view:
+        return True
     contents = (field(message, "content") for message in view["messages"])
     heads = (view.get("system"), view.get("tools"))
-    lists = (
-        content
-        for content in chain(heads, contents)
-        if isinstance(content, (list, tuple))
-    )
-    return _KEY in view or any(
-        _is_marked(block) for content in lists for block in content
-    )
+    for content in chain(heads, contents):
+        if not isinstance(content, (list, tuple)):
+            continue
+        if any(map(_is_marked, content)):
+            return True
+    return False
 
 
 def _is_marked(block: Any) -> bool:
-    inner = field(block, "content")
-    inside: Iterable[Any] = inner if isinstance(inner, list) else ()
-    return any(
-        field(value, key) for value in (block, *inside) for key in MARKERS
-    )
+    """Whether a block has a marker, or one of those that a result holds."""
+    blocks = [block]
+    content = field(block, "content")
+    if isinstance(content, list):
+        blocks += content
+    return any(_has_marker(item) for item in blocks)
+
+
+def _has_marker(block: Any) -> bool:
+    return any(field(block, key) for key in MARKERS)
 
 
 def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
@@ -79,34 +89,45 @@ def _places(view: View | AsyncView, messages: Sequence[Any]) -> set[int]:
     finds, for a batch that has just been made put new records between. While there is no record,
     it is what was sent before the newest reply.
     """
-    newest, window = len(messages) - 1, view.sent.window
-    record = max((placed.stop for placed in window.open_summaries), default=0)
-    settled = newest - (view.sent.size - record)
-    while record and settled < newest and _is_said(messages[settled + 1]):
-        settled += 1
-    replies = (
-        index
-        for index in range(newest, -1, -1)
-        if field(messages[index], "role") == "assistant"
-    )
-    settled_ends = (
-        {settled, settled - _BACK} if record else {next(replies, 0) - 1}
-    )
-    return {place for place in {newest, *settled_ends} if 0 <= place <= newest}
+    newest = len(messages) - 1
+    summaries = view.sent.window.open_summaries
+    record_stop = max((placed.stop for placed in summaries), default=0)
+    if record_stop:
+        settled = newest - (view.sent.size - record_stop)
+        while settled < newest and _is_said(messages[settled + 1]):
+            settled += 1
+        places = {newest, settled, settled - _BACK}
+    else:
+        places = {newest, _newest_reply(messages) - 1}
+    return {place for place in places if 0 <= place <= newest}
+
+
+def _newest_reply(messages: Sequence[Any]) -> int:
+    """The index of the newest message of the model; 0 where there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        if field(messages[index], "role") == "assistant":
+            return index
+    return 0
 
 
 def _is_said(message: Any) -> bool:
+    """Whether a message is the user's own words, and no result of a tool."""
+    if field(message, "role") != "user":
+        return False
     content = field(message, "content")
-    blocks = content if isinstance(content, (list, tuple)) else ()
-    is_result = any(field(block, "type") == "tool_result" for block in blocks)
-    return field(message, "role") == "user" and not is_result
+    if not isinstance(content, (list, tuple)):
+        return True
+    types = (field(block, "type") for block in content)
+    return "tool_result" not in types
 
 
 def _with_marker(content: Any) -> list[Any] | None:
     """Content with a cache marker at its last block that may have one; None if none may."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    blocks = list(content) if isinstance(content, (list, tuple)) else []
+    if not isinstance(content, (list, tuple)):
+        return None
+    blocks = list(content)
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]
         if isinstance(block, dict) and _takes_marker(block):
@@ -116,7 +137,8 @@ def _with_marker(content: Any) -> list[Any] | None:
 
 
 def _takes_marker(block: Mapping[str, Any]) -> bool:
+    """Whether a block may have a marker: a text without words may not."""
     kind = block.get("type")
-    return kind not in _UNMARKED and not (
-        kind == "text" and not str(block.get("text")).strip()
-    )
+    if kind == "text":
+        return bool(str(block.get("text")).strip())
+    return kind not in _UNMARKED

@@ -1,7 +1,7 @@
 """Between the JSON of a request's body and what a session fits.
 
 A path may name the model (Gemini, Azure, Vertex, Bedrock); then it is put into the request that is
-fitted, and value_a out of what is sent. A batch holds many requests.
+fitted, and left out of what is sent. A batch holds many requests.
 """
 
 from __future__ import annotations

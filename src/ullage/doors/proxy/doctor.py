@@ -7,6 +7,7 @@ asked nothing unless that is wanted.
 from __future__ import annotations
 
 import importlib.metadata
+import shlex
 import shutil
 import socket
 import sys
@@ -23,7 +24,7 @@ from ullage.core.installing import install_remedy
 from ullage.doors.proxy.agents import AGENTS, MARK, VARIABLES
 from ullage.doors.proxy.answering import answers_at
 from ullage.doors.proxy.config import Config, host_and_port, is_loopback
-from ullage.doors.proxy.installing import pointed_clients
+from ullage.doors.proxy.installing import PointedClient, pointed_clients
 from ullage.stores import default_path, is_url, open_lasting
 
 Verdict: TypeAlias = Literal["ok", "note", "wrong"]
@@ -184,22 +185,36 @@ def _clients() -> Iterator[Finding]:
     """Which clients are pointed at a proxy by their own settings, and whether it answers."""
     for client in pointed_clients():
         about, place = f"client {client.name}", client.place
-        answering = answers_at(place)
+        answering = answers_at(place, client.gateways)
         if answering == "proxy":
             words = f"points at the proxy on {place}"
             if client.gateways:
                 names = ", ".join(client.gateways)
-                words += f", which needs these upstreams: {names}"
+                words += f", which has the upstreams it needs: {names}"
             yield Finding(about, "ok", words)
             continue
-        problem = "nothing answers"
-        if answering == "another":
-            problem = "another program answers"
+        problem = {
+            "nobody": "nothing answers",
+            "another": "another program answers",
+            "lacking": "a proxy answers without the upstreams it needs",
+        }[answering]
+        start = shlex.join(_start(client))
         words = (
-            f"points at {place}, where {problem}. Start the proxy: ullage proxy --listen {place}. "
+            f"points at {place}, where {problem}. Start the proxy: {start}. "
             f"Or point it back: ullage uninstall {client.name}"
         )
         yield Finding(about, "wrong", words)
+
+
+def _start(client: PointedClient) -> list[str]:
+    """The command that starts the proxy which a client needs."""
+    words = ["ullage", "proxy", "--listen", client.place]
+    for name, url in client.gateways.items():
+        parts = urlsplit(url)
+        is_secret = bool(parts.username or parts.password or parts.query)
+        shown = url if url and not is_secret else "URL"
+        words += ["--upstream", f"{name}={shown}"]
+    return words
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:

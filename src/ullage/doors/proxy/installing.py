@@ -50,12 +50,13 @@ class PointedClient(Struct, frozen=True):
     Attributes:
         name: the client's.
         place: host and port of the proxy.
-        gateways: the upstreams besides the vendors' that the proxy has to know for it.
+        gateways: base URLs of the upstreams besides the vendors' that the proxy has to know for
+            it, by name; "" where it is not known.
     """
 
     name: str
     place: str
-    gateways: tuple[str, ...]
+    gateways: Mapping[str, str]
 
 
 def file_of(
@@ -99,11 +100,17 @@ def install(
     # a setting is added at the head of its object, so the last comes first
     for address in reversed(agent.addresses):
         named = _named(agent, address, before, environment)
-        target = lasting_path(address.variable, address.path, named, upstreams)
+        kept = _gateway_path(agent, address, document)
+        if kept and not named:
+            target = kept
+        else:
+            target = lasting_path(
+                address.variable, address.path, named, upstreams
+            )
         new_text = with_setting(
             new_text, agent, address.setting, f"{url}/{target}"
         )
-    for setting, value in _features(agent, before, environment):
+    for setting, value in _features(agent, document, before, environment):
         if value_at(document, setting) is None:
             new_text = with_setting(new_text, agent, setting, value)
     if new_text == text:
@@ -143,7 +150,7 @@ def uninstall(agent: AgentFile, path: Path) -> Change | None:
         new_text = with_setting(
             new_text, agent, address.setting, value, before
         )
-    for setting, value in _features(agent, before, {}):
+    for setting, value in _features(agent, {}, before, {}):
         if value_at(document, setting) == value:
             new_text = with_setting(new_text, agent, setting, None, before)
     has_backup = backup_of(path, _SUFFIX).is_file()
@@ -158,15 +165,23 @@ def uninstall(agent: AgentFile, path: Path) -> Change | None:
 def gateways_of(agent: AgentFile, path: Path) -> dict[str, str]:
     """The upstreams besides the vendors' that a proxy needs for an agent, by name.
 
+    Returns:
+        Their base URLs; "" where neither the file nor this shell tells it.
+
     Raises:
         ConfigError: the file cannot be read.
     """
-    _, original = _texts(agent, path)
+    text, original = _texts(agent, path)
     before = said(original or agent.begins, agent)
+    document = said(text or agent.begins, agent)
     upstreams: dict[str, str] = {}
     for address in agent.addresses:
         named = _named(agent, address, before, os.environ)
-        lasting_path(address.variable, address.path, named, upstreams)
+        kept = _gateway_path(agent, address, document)
+        if kept and not named:
+            upstreams[kept.partition("/")[0]] = ""
+        else:
+            lasting_path(address.variable, address.path, named, upstreams)
     return upstreams
 
 
@@ -184,9 +199,8 @@ def pointed_clients() -> Iterator[PointedClient]:
             urlsplit(value_at(document, address.setting))
             for address in _pointed(agent, document)
         ]
-        names = {url.path.strip("/").partition("/")[0] for url in urls}
         if urls:
-            gateways = tuple(sorted(names - {*UPSTREAMS}))
+            gateways = gateways_of(agent, path)
             yield PointedClient(agent.name, urls[0].netloc, gateways)
 
 
@@ -236,8 +250,23 @@ def _leads_here(value: object, address: AddressSetting) -> bool:
     return leads_to_proxy(value, address.variable, address.path)
 
 
+def _gateway_path(
+    agent: AgentFile, address: AddressSetting, document: Mapping[str, Any]
+) -> str:
+    """The path of the gateway that a file leads to by way of the proxy; "" if it leads to none.
+
+    The shell in which it was installed may have named the gateway, and this one not.
+    """
+    value = value_at(document, address.setting)
+    if not _leads_here(value, address):
+        return ""
+    path = urlsplit(str(value)).path.strip("/")
+    return "" if path == address.path else path
+
+
 def _features(
     agent: AgentFile,
+    document: Mapping[str, Any],
     before: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> Iterator[tuple[SettingPath, str]]:
@@ -246,6 +275,8 @@ def _features(
         return
     (address,) = agent.addresses
     named = _named(agent, address, before, environment)
+    if not named and _gateway_path(agent, address, document):
+        return
     features = features_at(named or UPSTREAMS["anthropic"])
     for name, value in features.items():
         is_set = value_at(before, ("env", name)) is not None

@@ -36,6 +36,12 @@ from ullage import Event, Usage
 from ullage.doors.exchange import Exchange, Route, bodies
 from ullage.doors.host import cost_of
 from ullage.doors.proxy.bodies import BodyBudget
+from ullage.doors.proxy.cache_worth import (
+    Worth,
+    cached_tokens,
+    chance_of,
+    worth_of,
+)
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.routes import UpstreamRoute
 from ullage.doors.proxy.upstream import HttpReply, HttpUpstream
@@ -80,85 +86,7 @@ class FinishedRequest(Struct, frozen=True, kw_only=True):
     began_s: float
 
 
-class Worth(Struct, frozen=True):
-    """What it costs to keep a cache, and what that is worth.
-
-    Attributes:
-        cost_usd: what the request for one token costs.
-        saved_usd: what the next request saves, if it comes in time.
-        chance: that it does, from 0 to 1.
-    """
-
-    cost_usd: float
-    saved_usd: float
-    chance: float
-
-    @property
-    def pays(self) -> bool:
-        """Whether it is expected to save more than it costs."""
-        return self.chance * self.saved_usd > self.cost_usd
-
-    @property
-    def words(self) -> str:
-        """The figures in words."""
-        return (
-            f"reading the cache cost ${self.cost_usd:.4f}; to write it anew would cost "
-            f"${self.saved_usd:.4f} more, with a chance of {self.chance:.0%}"
-        )
-
-
-def chance_of(gaps_s: list[float], waited_s: float, lives_s: float) -> float:
-    """The chance that a pause ends in time, from a conversation's earlier ones.
-
-    Args:
-        gaps_s: the earlier pauses.
-        waited_s: how long this one is by now.
-        lives_s: how much longer it may be.
-
-    Returns:
-        The share of the pauses that were as long and then ended in that time; this one counts as
-        one that did not, so without experience it is 0.
-    """
-    reached = [gap_s for gap_s in gaps_s if gap_s >= waited_s]
-    in_time = [gap_s for gap_s in reached if gap_s <= waited_s + lives_s]
-    return len(in_time) / (len(reached) + 1)
-
-
-def _cached_tokens(usage: Usage) -> int:
-    """The tokens of a prompt that stand in the cache once it was answered."""
-    return usage.cache_read_tokens + usage.cache_write_tokens
-
-
-def worth_of(
-    usage: Usage, model: str, *, is_long: bool, chance: float
-) -> Worth | None:
-    """What it is worth to keep the cache of a request; None: its model's prices are not known.
-
-    Args:
-        usage: of the request.
-        model: that was asked.
-        is_long: whether the cache is written at the price of the longer life.
-        chance: that another request comes in time.
-    """
-    cached = _cached_tokens(usage)
-    reads = Usage(cache_read_tokens=cached)
-    writes = Usage(
-        cache_write_tokens=cached, long_write_tokens=cached if is_long else 0
-    )
-    asks = Usage(
-        fresh_tokens=usage.fresh_tokens,
-        cache_read_tokens=cached,
-        output_tokens=1,
-    )
-    costs = [cost_of(item, model) for item in (asks, reads, writes)]
-    known = [cost for cost in costs if cost is not None]
-    if not cached or len(known) < len(costs):
-        return None
-    ask_usd, read_usd, write_usd = known
-    return Worth(ask_usd, write_usd - read_usd, chance)
-
-
-class _Kept:
+class _KeptConversation:
     """A conversation that may be kept alive.
 
     Attributes:
@@ -214,7 +142,7 @@ class KeepAlive:
         )
         self._proxies, self._pay = proxies, pay
         self._reply_bytes = config.limits.reply_bytes
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptConversation] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(self._settings.at_once)
         self._is_closed = False
@@ -233,7 +161,7 @@ class KeepAlive:
             conversation: the key of its session.
         """
         now_s = time.monotonic()
-        kept = self._kept.pop(conversation, None) or _Kept()
+        kept = self._kept.pop(conversation, None) or _KeptConversation()
         self._kept[conversation] = kept
         if kept.began_s and not kept.in_flight:
             kept.gaps_s = [*kept.gaps_s, now_s - kept.began_s][-_MOST_GAPS:]
@@ -259,7 +187,7 @@ class KeepAlive:
         if kept.in_flight or last is None or self._is_closed:
             return
         lives_s = wire_named(last.route.wire).http.cache_life_s
-        if lives_s is None or not _cached_tokens(last.usage):
+        if lives_s is None or not cached_tokens(last.usage):
             return
         if self._held.take(len(last.body)):
             kept.last, kept.held_bytes = last, len(last.body)
@@ -288,7 +216,7 @@ class KeepAlive:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _let_go(self, kept: _Kept) -> None:
+    def _let_go(self, kept: _KeptConversation) -> None:
         """Forget a conversation's last request."""
         if kept.timer is not None:
             kept.timer.cancel()
@@ -297,7 +225,9 @@ class KeepAlive:
 
     # ── before a cache expires ───────────────────────────────────────────────────────
 
-    def _wait(self, kept: _Kept, expires_s: float, lives_s: float) -> None:
+    def _wait(
+        self, kept: _KeptConversation, expires_s: float, lives_s: float
+    ) -> None:
         """Wait until shortly before the cache expires, unless it was read often enough."""
         last = kept.last
         margin_s = min(lives_s * _MARGIN_SHARE, _MOST_MARGIN_S)
@@ -309,12 +239,14 @@ class KeepAlive:
         loop = asyncio.get_running_loop()
         kept.timer = loop.call_later(wait_s, self._wake, kept, last)
 
-    def _wake(self, kept: _Kept, last: FinishedRequest) -> None:
+    def _wake(self, kept: _KeptConversation, last: FinishedRequest) -> None:
         task = asyncio.get_running_loop().create_task(self._keep(kept, last))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, kept: _Kept, last: FinishedRequest) -> None:
+    async def _keep(
+        self, kept: _KeptConversation, last: FinishedRequest
+    ) -> None:
         """Read a cache again, if it pays; whatever goes wrong ends this one alone."""
         refresh = await asyncio.to_thread(_refresh_of, last)
         if kept.last is not last:
@@ -339,7 +271,7 @@ class KeepAlive:
             self._wait(kept, now_s + lives_s, lives_s)
 
     async def _kept_alive(
-        self, kept: _Kept, last: FinishedRequest, refresh: Any
+        self, kept: _KeptConversation, last: FinishedRequest, refresh: Any
     ) -> Usage | None:
         """The usage of what read the cache; None: it is not worth it, or did not read it."""
         if await self._is_used_elsewhere(last):

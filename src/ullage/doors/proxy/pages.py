@@ -14,6 +14,7 @@ A worker's counters and conversations are its own; whoever is asked asks the oth
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +32,7 @@ from ullage.doors.proxy.activity import (
     budgets_shown,
     joined,
 )
+from ullage.doors.proxy.answering import UNKNOWN_UPSTREAM
 from ullage.doors.proxy.answers import failure, json_answer
 from ullage.doors.proxy.compressing import COMPRESS, RECALL, Compressing
 from ullage.doors.proxy.config import Config
@@ -113,7 +115,8 @@ class Pages:
             return failure(405, words, Allow=", ".join(methods))
         match path:
             case "/health":
-                return json_answer({"status": "ok"})
+                query = parse_qs(target.partition("?")[2])
+                return self._health(query.get("upstream", ()))
             case "/ready" if self._relay.is_stopping:
                 return json_answer({"status": "stopping"}, 503)
             case "/ready":
@@ -239,6 +242,12 @@ class Pages:
         return self._observers.metrics.lines(
             gauges, str(self._siblings.number) if several else "", rows
         )
+
+    def _health(self, upstreams: Iterable[str]) -> web.Response:
+        """Whether the proxy lives, and has the upstreams that a client of it needs."""
+        if any(name not in self._config.upstreams for name in upstreams):
+            return json_answer(UNKNOWN_UPSTREAM, 404)
+        return json_answer({"status": "ok"})
 
     def _budgets(self) -> list[SpendingRow]:
         """How far budgets are used, as this worker knows it."""

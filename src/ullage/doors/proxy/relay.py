@@ -1,12 +1,11 @@
-"""One request and its reply.
+"""Passes requests on: what all requests of one worker share.
 
-    request ─▶ route ─▶ body ─▶ exchange ─▶ upstream ─▶ reply, as it comes ─▶ client
+    request ─▶ guard ─▶ route ─▶ `ClientRequest` ─▶ reply
 
-What an exchange does with a request that holds a history is `ullage.doors.exchange`'s. Everything
-else
-passes byte for byte: method, path, query, headers but a hop's own, body, and the reply in the same
-way. The upstream's errors are the client's to see. A client that goes away cancels the upstream's
-work. Nothing is sent twice here: only an exchange does, once, before a byte of a reply was given.
+Everything passes byte for byte where no history is fitted: method, path, query, headers but a hop's
+own, body, and the reply in the same way. The upstream's errors are the client's to see. A client
+that goes away cancels the upstream's work. Nothing is sent twice here: only an exchange does, once,
+before a byte of a reply was given.
 """
 
 from __future__ import annotations
@@ -14,63 +13,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sized
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 import aiohttp
 from aiohttp import web
 from msgspec.structs import replace
-from multidict import CIMultiDict
 
 from ullage import Usage
 from ullage.core.errors import BudgetExceeded, StoreError
-from ullage.doors.exchange import ClientAnswer, Exchange, Exchanges, Passed
-from ullage.doors.exchange import route_of as asked_at
-from ullage.doors.exchange.values import ExchangeReport
+from ullage.doors.exchange import Exchanges
 from ullage.doors.host import adrive, to_its_end
 from ullage.doors.proxy.acceptance import Acceptance
 from ullage.doors.proxy.answers import failure
-from ullage.doors.proxy.bodies import Body, BodyBudget, decoded, read_body
+from ullage.doors.proxy.bodies import BodyBudget
+from ullage.doors.proxy.client_request import ClientRequest
 from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.counting import Counting
 from ullage.doors.proxy.discovery import Discovery
 from ullage.doors.proxy.fitting import budgets_of, exchanges_of
 from ullage.doors.proxy.guard import Guard
-from ullage.doors.proxy.headers import (
-    TREATMENT_HEADER,
-    client_session_of,
-    passed_down,
-    passed_up,
-    program_of,
-)
 from ullage.doors.proxy.keepalive import (
     KEPT_ALIVE,
     FinishedRequest,
     KeepAlive,
-    WatchedRequest,
 )
-from ullage.doors.proxy.relayed import Relayed, treatment_of
-from ullage.doors.proxy.routes import UpstreamRoute, route_of
-from ullage.doors.proxy.spending import RequestSpending
+from ullage.doors.proxy.relayed import Relayed
+from ullage.doors.proxy.routes import route_of
 from ullage.doors.proxy.summarising import (
     AnsweredCredentials,
-    BackgroundCaller,
-    called_by,
     summariser_of,
 )
 from ullage.doors.proxy.tenants import Tenants
-from ullage.doors.proxy.unsent import (
-    DryRun,
-    NowhereUpstream,
-    Unsent,
-    sent,
-    unreached,
-)
-from ullage.doors.proxy.upstream import HttpReply, HttpUpstream, proxies_of
+from ullage.doors.proxy.upstream import proxies_of
 
-_TRACEPARENT_CHARS = 256
 _REFUSES = (401, 403)
 
 
@@ -200,10 +176,11 @@ class RequestRelay:
         if route is None:
             return failure(
                 400,
-                "no upstream has this address. Send a path, without .. in it.",
+                "no upstream has this address. Begin the path with the name of a configured"
+                " upstream, or with /v1/, and leave .. out of it.",
             )
         with self.under_way():
-            return await self._relayed(_Relaying(self, request, route))
+            return await self._relayed(ClientRequest(self, request, route))
 
     @property
     def is_full(self) -> bool:
@@ -222,14 +199,14 @@ class RequestRelay:
             if not self.in_flight:
                 self.idle.set()
 
-    async def _relayed(self, relaying: _Relaying) -> web.StreamResponse:
+    async def _relayed(self, request: ClientRequest) -> web.StreamResponse:
         """The reply to a request. What no upstream accepted of it is forgotten."""
         over: list[str] = []
         try:
             if self.acceptance is None:
-                return await relaying.run()
-            with self.acceptance.request(relaying.tenant, over):
-                return await relaying.run()
+                return await request.reply()
+            with self.acceptance.request(request.tenant, over):
+                return await request.reply()
         finally:
             for tenant in over:
                 self.exchanges.sessions.drop_tenant(tenant)
@@ -253,393 +230,3 @@ class RequestRelay:
                     asyncio.to_thread(sessions.store.store.accept, tenant)
                 ):
                     sessions.drop_tenant(tenant)
-
-
-class _Relaying:
-    """One request, until its reply is over."""
-
-    def __init__(
-        self,
-        relay: RequestRelay,
-        request: web.BaseRequest,
-        route: UpstreamRoute,
-    ) -> None:
-        self._relay, self._request, self._route = relay, request, route
-        self._config = relay.config
-        self.tenant = relay.tenants.of(route.url, request.headers)
-        budgets = relay.budgets
-        self._spending = None
-        if budgets is not None:
-            self._spending = RequestSpending(
-                budgets.call(self.tenant), request, route
-            )
-        self._last_exchange: Exchange | None = None
-        # where it is not that of the exchange
-        self._report: ExchangeReport | None = None
-        self._began, self._read_s = time.time(), time.monotonic()
-        self._began_s = self._read_s
-        self._head_s = 0.0
-        self._upstream: HttpUpstream | None = None
-        self._came_bytes = 0
-        self._is_dry = self._is_broken = self._is_whole = False
-        self._watched = WatchedRequest(relay.keepalive, request, self.tenant)
-
-    async def run(self) -> web.StreamResponse:
-        """The reply, given."""
-        request, limits = self._request, self._config.limits
-        if request.headers.get("Expect", "").lower() == "100-continue":
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0
-        passed, body = self._unread(), Body(b"", None, limits.idle_s)
-        if (request.content_length or 0) > limits.body_bytes:
-            # it is not to be held, so none of it is: it goes on as it comes
-            passed = passed or "body"
-        try:
-            spending = self._spending
-            if passed is None or (spending is not None and spending.counts):
-                body = await read_body(
-                    request.content,
-                    limits.body_bytes,
-                    self._relay.held,
-                    limits.idle_s,
-                )
-                self._read_s, self._came_bytes = (
-                    time.monotonic(),
-                    len(body.data),
-                )
-            elif request.body_exists:
-                body = Body(b"", request.content, limits.idle_s)
-            return await self._given(body, passed)
-        except TimeoutError:
-            return self._silent()
-        except web.RequestPayloadError:
-            self._is_broken = True
-            return failure(
-                400, "the request's body cannot be read.", Connection="close"
-            )
-        finally:
-            self._relay.held.give(len(body.data) if body.is_whole else 0)
-            self._tell(passed)
-            self._watched.end(
-                self._upstream,
-                self._route,
-                is_whole=self._is_whole and not self._is_broken,
-            )
-            if self._spending is not None:
-                report = self._report
-                if report is None and self._last_exchange is not None:
-                    report = self._last_exchange.report
-                self._spending.settle(report, self._came_bytes)
-
-    def _silent(self) -> web.Response:
-        self._is_broken = True
-        return failure(
-            408,
-            "the request's body did not come to its end.",
-            Connection="close",
-        )
-
-    def _unread(self) -> Passed | None:
-        """Why a request passes whatever is in it, or None."""
-        if asked_at(self._request.method, self._route.url) is None:
-            return "path"
-        if self._request.headers.get("Authorization", "").startswith("AWS4-"):
-            # Amazon's signature 4 holds for these bytes alone
-            return "signature"
-        wish = self._request.headers.get(self._config.opt_out_header, "")
-        return "asked" if wish.strip().lower() == "off" else None
-
-    async def _given(
-        self, body: Body, passed: Passed | None
-    ) -> web.StreamResponse:
-        """The reply to a request, by an exchange or as it is."""
-        try:
-            plain = None
-            if passed is None and body.is_whole:
-                encoding = self._request.headers.get("Content-Encoding", "")
-                plain = decoded(
-                    body.data, encoding, self._config.limits.body_bytes
-                )
-            if plain is None:
-                return await self._as_it_is(body, passed or "body")
-            self._came_bytes = len(plain)
-            if self._config.dry_run:
-                await self._tried(plain)
-                return await self._as_it_is(body, None)
-            return await self._exchanged(body, plain)
-        except (aiohttp.ClientError, Unsent, OSError) as error:
-            if body.is_silent:
-                return self._silent()
-            self._is_broken = True
-            return unreached(self._route, error)
-
-    # ── as it is ─────────────────────────────────────────────────────────────────────
-
-    async def _as_it_is(
-        self, body: Body, passed: Passed | None
-    ) -> web.StreamResponse:
-        spending = self._spending
-        if spending is not None:
-            limit = self._config.limits.body_bytes
-            refused = await spending.claim_unread(body, limit)
-            if spending.refusal is not None and refused is not None:
-                self._report = spending.refusal
-                self._relay.exchanges.over(self._report)
-                return refused
-        headers = passed_up(
-            self._request.headers, without=[self._config.opt_out_header]
-        )
-        data: bytes | AsyncIterator[bytes] | None = body.data or None
-        if not body.is_whole:
-            data = body.parts()
-        self._upstream = self._to(headers, data)
-        reply = await sent(self._upstream.pass_on())
-        self._head_s = time.monotonic()
-        if passed is not None:
-            self._report = ExchangeReport(
-                path=self._route.path,
-                passed=passed,
-                status=reply.status,
-                budget=None if spending is None else spending.call.use,
-            )
-            self._relay.exchanges.over(self._report)
-        async with reply.response:
-            return await self._down_as_it_is(
-                reply,
-                treatment_of(passed, is_dry=self._is_dry, report=self._report),
-            )
-
-    async def _down_as_it_is(
-        self, reply: HttpReply, treatment: str
-    ) -> web.StreamResponse:
-        """Pass a reply on as it comes."""
-        response, spending = self._response(reply, treatment), self._spending
-        await response.prepare(self._request)
-        with self._unbroken():
-            async for part in reply.parts():
-                if spending is not None:
-                    spending.look_at(part)
-                await self._write(response, part)
-            await response.write_eof()
-            self._is_whole = True
-        if spending is not None:
-            spending.read(reply)
-        return response
-
-    # ── by an exchange ───────────────────────────────────────────────────────────────
-
-    async def _tried(self, plain: bytes) -> None:
-        """Fit a request and count it, and send nothing."""
-        self._is_dry = True
-        with contextlib.suppress(DryRun):
-            await adrive(self._exchange(plain, NowhereUpstream()).steps())
-
-    async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
-        headers = passed_up(
-            self._request.headers,
-            without=[self._config.opt_out_header, "accept-encoding"],
-        )
-        self._upstream = self._to(headers, body.data, plain)
-        try:
-            exchange = self._exchange(plain, self._upstream)
-            caller = self._caller(headers)
-            with called_by(caller):
-                answer = await sent(adrive(exchange.steps()))
-        except (aiohttp.ClientError, Unsent, OSError):
-            raise
-        except Exception:
-            # a mistake of ours: what came goes on, if nothing did yet
-            if self._upstream.began_s:
-                raise
-            return await self._as_it_is(body, "error")
-        self._head_s = time.monotonic()
-        try:
-            treatment = treatment_of(
-                exchange.passed,
-                is_changed=self._upstream.is_changed,
-                report=exchange.report,
-            )
-            if answer.is_untouched:
-                return await self._down_as_it_is(answer.reply, treatment)
-            return await self._down(answer, treatment)
-        finally:
-            # what came is taken in whole, also where its client is gone once it has it
-            try:
-                await to_its_end(adrive(answer.close()))
-            finally:
-                self._relay.counting.consider(exchange, caller)
-
-    def _caller(self, headers: CIMultiDict[str]) -> BackgroundCaller:
-        """This request, for what it begins beside it."""
-        route = self._route
-        asked = asked_at(self._request.method, route.url)
-        assert asked is not None, "it would have been passed on unread"
-        return BackgroundCaller(
-            self._identity,
-            self.tenant,
-            route.upstream,
-            route.url,
-            asked,
-            headers,
-        )
-
-    @cached_property
-    def _identity(self) -> str:
-        """What names the credential of this request; ``""`` where nothing is asked beside it."""
-        if not self._relay.asks_beside:
-            return ""
-        url, headers = self._route.url, self._request.headers
-        return self._relay.identities.of(url, headers)
-
-    async def _judge(self, status: int) -> None:
-        """Take in how an upstream answers the credential of this request."""
-        self._relay.answered.judge(self._identity, status)
-        await self._relay.judge(self.tenant, status)
-
-    def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
-        target = self._route.url
-        self._last_exchange = self._relay.exchanges.of(
-            self._request.method,
-            target,
-            plain,
-            upstream,
-            tenant=self.tenant,
-            served=partial(
-                self._relay.discovery.of, self._route, self._request.headers
-            ),
-            client=program_of(self._request.headers),
-            client_session=client_session_of(self._request.headers),
-            spending=None if self._spending is None else self._spending.call,
-        )
-        self._watched.exchange = self._last_exchange
-        return self._last_exchange
-
-    async def _down(
-        self, answer: ClientAnswer, treatment: str
-    ) -> web.StreamResponse:
-        """Give an answer that an exchange has read."""
-        reply: HttpReply | None = answer.reply
-        if reply is None or "Content-Length" in reply.response.headers:
-            parts = []
-            while data := await adrive(answer.next()):
-                parts.append(data)
-            headers = {
-                "Content-Type": answer.content_type,
-                TREATMENT_HEADER: treatment,
-                **answer.headers,
-            }
-            if reply is not None:
-                headers = self._headers(reply, treatment, is_read=True)
-            whole_response = web.Response(
-                status=answer.status, headers=headers, body=b"".join(parts)
-            )
-            await whole_response.prepare(self._request)
-            # before the answer is closed, and observed
-            await whole_response.write_eof()
-            self._is_whole = True
-            return whole_response
-        response = self._response(reply, treatment, is_read=True)
-        await response.prepare(self._request)
-        with self._unbroken():
-            while data := await adrive(answer.next()):
-                await self._write(response, data)
-            await response.write_eof()
-            self._is_whole = True
-        return response
-
-    # ── both ─────────────────────────────────────────────────────────────────────────
-
-    def _to(
-        self, headers: Any, data: Any, plain: bytes | None = None
-    ) -> HttpUpstream:
-        method, url = self._request.method, self._route.url
-        proxy = self._relay.proxies.get(self._route.upstream)
-        most = self._config.limits.reply_bytes
-        return HttpUpstream(
-            self._relay.client,
-            method,
-            url,
-            headers,
-            data,
-            plain,
-            proxy=proxy,
-            reply_bytes=most,
-            judged=self._judge,
-            sending=self._watched.sending,
-        )
-
-    def _headers(
-        self, reply: HttpReply, treatment: str, *, is_read: bool
-    ) -> Any:
-        """The reply's headers; those about its body only where that is passed on unchanged."""
-        without = ["content-length"] if is_read else []
-        without += ["content-encoding"] if is_read and reply.is_decoded else []
-        headers = passed_down(reply.response.headers, without=without)
-        headers[TREATMENT_HEADER] = treatment
-        return headers
-
-    def _response(
-        self, reply: HttpReply, treatment: str, *, is_read: bool = False
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(
-            status=reply.status,
-            reason=reply.response.reason,
-            headers=self._headers(reply, treatment, is_read=is_read),
-        )
-        if self._relay.is_stopping:
-            response.force_close()
-        return response
-
-    async def _write(self, response: web.StreamResponse, part: bytes) -> None:
-        async with asyncio.timeout(self._config.limits.idle_s):
-            await response.write(part)
-
-    @contextlib.contextmanager
-    def _unbroken(self) -> Any:
-        """A reply that ends early must not look like one that is whole."""
-        try:
-            yield
-        except Exception as error:
-            self._is_broken = True
-            transport: Any = self._request.transport
-            if transport is not None:
-                transport.abort()
-            if not isinstance(
-                error, aiohttp.ClientError | TimeoutError | OSError
-            ):
-                raise
-
-    def _tell(self, passed: Passed | None) -> None:
-        """Tell what came of it; whatever that meets, the client has its reply."""
-        exchange, report = self._last_exchange, self._report
-        if report is None:
-            report = (
-                exchange.report
-                if exchange
-                else ExchangeReport(path=self._route.path, passed=passed)
-            )
-        now, upstream = time.monotonic(), self._upstream
-        sent_s = (
-            upstream.began_s
-            if upstream is not None and upstream.began_s
-            else now
-        )
-        self._relay.tell(
-            Relayed(
-                report=report,
-                upstream=self._route.upstream,
-                tenant=self.tenant,
-                client=program_of(self._request.headers),
-                traceparent=self._request.headers.get("traceparent", "")[
-                    :_TRACEPARENT_CHARS
-                ],
-                began_s=self._began,
-                came_bytes=self._came_bytes,
-                sent_bytes=upstream.sent_bytes if upstream is not None else 0,
-                fit_s=sent_s - self._read_s,
-                head_s=max(self._head_s - sent_s, 0.0),
-                whole_s=now - self._began_s,
-                is_dry=self._is_dry,
-                is_broken=self._is_broken,
-            )
-        )

@@ -16,6 +16,13 @@ _DOT_SEGMENT = re.compile(
 """A segment that leads up or nowhere, however it is encoded: it would leave an upstream's path."""
 
 
+_VENDORS_PATH = re.compile(
+    r"/(?:$|\?|(?:v\d\w*|api|upload|backend-api|model|chat|completions|responses"
+    r"|models|embeddings)(?:$|[/?]))"
+)
+"""How a path begins that names no upstream: as the vendors' own APIs do. OpenAI's clients leave the
+version out where their base URL does."""
+
 _OLLAMAS = re.compile(r"/api/(?!v\d+(?:$|/)|chat/completions$)")
 """The paths of Ollama's own API: it alone has no version in them. Its other one is OpenAI's, and
 goes where that goes, as does that of a gateway under ``/api``."""
@@ -40,8 +47,9 @@ def route_of(
 ) -> UpstreamRoute | None:
     """The upstream of a request, or None if it asks for none of ours, or leaves its path.
 
-    A path that begins with the name of an upstream goes there, without the name. Else the path
-    and the headers tell whose API it is: each vendor has its own.
+    A path that begins with the name of an upstream goes there, without the name. One that begins as
+    a vendor's own does goes to the vendor that path and headers tell. Any other goes nowhere: with
+    the name of an upstream that is not configured, the client's key is for another host.
 
     Args:
         target: what stands in the request line: path and query, still encoded.
@@ -60,6 +68,8 @@ def route_of(
         if slash and prefix in upstreams
         else (None, target)
     )
+    if name is None and not _VENDORS_PATH.match(target):
+        return None
     path, _, query = upstream_target.partition("?")
     name = name or _vendor(path, query, headers)
     if name == "openai" and _is_of_chatgpt(headers, upstreams):

@@ -155,7 +155,7 @@ def path_of_store(address: str | os.PathLike[str] | None) -> Path:
         raise ConfigError(
             "store",
             f"there is no store {place}",
-            "Name it with --store PATH. `ullage run -- claude` begins one.",
+            "Name one: --store PATH. `ullage run -- COMMAND` or a session's store= begins one.",
         )
     return path
 

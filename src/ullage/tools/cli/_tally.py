@@ -21,6 +21,9 @@ from ullage.doors.proxy.relayed import Relayed, raw_tokens
 _CENTS_FROM_USD = 1.0
 """Smaller sums are shown with four decimals."""
 
+_FIRST_ERROR = 400
+"""The status from which on an answer is an error."""
+
 _REASONS: dict[Passed, str] = {
     "path": "not a conversation, such as a list of models",
     "body": "the body is not a JSON object",
@@ -47,6 +50,8 @@ class RunTally:
         passed: those that were not fitted, by reason.
         with_tools: those that were given a recall tool.
         recalls: how often a model opened what was left out.
+        refused: of all requests those that the upstream answered with an error, by its status; 0:
+            those to which no answer came.
         raw_tokens: estimated tokens of the prompts that were fitted, as they came.
         sent_tokens: the same, as they were sent.
     """
@@ -55,6 +60,7 @@ class RunTally:
         self.requests = self.shortened = self.unchanged = self.dry = 0
         self.with_tools = self.recalls = self.raw_tokens = self.sent_tokens = 0
         self.passed: Counter[Passed] = Counter()
+        self.refused: Counter[int] = Counter()
 
     def take(self, relayed: Relayed) -> None:
         """Count a request that is over.
@@ -65,11 +71,15 @@ class RunTally:
         report = relayed.report
         self.requests += 1
         self.recalls += report.recalled
+        is_answered = 0 < report.status < _FIRST_ERROR
+        if not is_answered:
+            self.refused[report.status] += 1
         if report.passed is not None:
             self.passed[report.passed] += 1
             return
-        self.raw_tokens += raw_tokens(relayed)
-        self.sent_tokens += report.view_tokens
+        if is_answered:  # nobody bills another
+            self.raw_tokens += raw_tokens(relayed)
+            self.sent_tokens += report.view_tokens
         if relayed.is_dry:
             self.dry += 1
             return
@@ -119,11 +129,29 @@ def _counts(tally: RunTally) -> Iterator[str]:
             for reason, count in tally.passed.most_common()
         ]
         yield f"Passed through: {', '.join(reasons)}."
+    yield from _errors(tally)
     if tally.with_tools:
         yield (
             f"{_many(tally.with_tools, 'request')} had a tool added that opens what was "
             f"shortened; the model used it {_many(tally.recalls, 'time')}."
         )
+
+
+def _errors(tally: RunTally) -> Iterator[str]:
+    """How many requests had no answer, or an error for one."""
+    refused = +tally.refused
+    unanswered = refused.pop(0, 0)
+    if unanswered:
+        yield (
+            f"No answer came to {_many(unanswered, 'request')}: the upstream could not be reached, "
+            "or the client gave up."
+        )
+    if refused:
+        statuses = ", ".join(
+            f"{count:,} with status {status}"
+            for status, count in refused.most_common()
+        )
+        yield f"Errors from the upstream: {statuses}."
 
 
 def _tokens(tally: RunTally, spent: ReceiptTotals | None) -> Iterator[str]:

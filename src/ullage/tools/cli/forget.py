@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 import click
@@ -12,17 +13,25 @@ from ullage.tools.cli._options import (
     json_option,
     open_kept,
     print_json,
-    store_option,
 )
+
+_LISTED = re.compile(r"c[0-9a-z]{8}")
+"""The name of a conversation of a session, as `ullage ls` shows it."""
 
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
 @click.argument(
     "path", metavar="[STORE]", required=False, type=click.Path(dir_okay=False)
 )
-@store_option
 @click.option(
-    "--tenant", help="Everything that this tenant set aside, and its ledgers."
+    "--store",
+    "address",
+    metavar="PATH",
+    help="The same, or postgresql://…. It has to be named: what is erased is gone.",
+)
+@click.option(
+    "--tenant",
+    help="Everything that this tenant set aside, and its ledgers; '' is that of `ullage run`.",
 )
 @click.option(
     "--conversation",
@@ -45,16 +54,19 @@ def command(
     """Erase a tenant or a conversation from the SQLite file STORE, down to its bytes.
 
     Content that another tenant holds too stays theirs. Copies elsewhere (backups, the caller's own
-    history) are not known here.
+    history) stay.
     """
     if (tenant is None) == (conversation is None):
         raise click.UsageError("give --tenant or --conversation, one of them.")
     address = path or address
-    if (
-        address is None
-    ):  # what is erased is gone: no store is taken for granted
+    if address is None:
         raise click.UsageError("name the store: --store PATH.")
     if conversation is not None:
+        if _LISTED.fullmatch(conversation):
+            raise click.UsageError(
+                f"{conversation} is a name that `ullage ls` shows. Conversations of a proxy or a"
+                " session are erased with all else of their tenant: --tenant."
+            )
         messages = conversations_at(address).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)
         return

@@ -87,6 +87,7 @@ def install(
         _install_service(service_here(), command, yes=yes, dry_run=dry_run)
     elif not dry_run:
         _say_whether_it_runs(url, ["ullage", *_proxy_words(listen)])
+    _say_what_is_not_known()
 
 
 @click.command(
@@ -198,12 +199,9 @@ def _proxy_words(listen: str) -> list[str]:
     store = os.environ.get("ULLAGE_STORE")
     if store and "://" not in store:  # an address can hold a password
         words += ["--store", str(Path(store).absolute())]
-    pointed = {client.name for client in installing.pointed_clients()}
-    for agent in AGENT_FILES.values():
-        if agent.name in pointed:
-            gateways = installing.gateways_of(agent, installing.file_of(agent))
-            for name, url in gateways.items():
-                words += ["--upstream", f"{name}={url}"]
+    for client in installing.pointed_clients():
+        for name, url in client.gateways.items():
+            words += ["--upstream", f"{name}={url or 'URL'}"]
     return words
 
 
@@ -221,14 +219,37 @@ def _install_service(
 
 def _say_whether_it_runs(url: str, command: Sequence[str]) -> None:
     place = url.removeprefix("http://")
-    if answers_at(place) == "proxy":
+    needed = [
+        name
+        for client in installing.pointed_clients()
+        for name in client.gateways
+    ]
+    answering = answers_at(place, needed)
+    if answering == "proxy":
         click.echo(f"The proxy answers at {place}.")
         return
+    problem = {
+        "nobody": f"Nothing answers at {place} yet.",
+        "another": f"Another program answers at {place}.",
+        "lacking": f"The proxy at {place} was started without an upstream that they need.",
+    }[answering]
     click.echo(
-        f"Nothing answers at {place} yet. The clients above reach no model until it does:"
+        f"{problem} The clients above reach no model until this runs there:"
     )
     _print_commands([shlex.join(command)])
     click.echo("Or let it start when you log in: ullage install service")
+
+
+def _say_what_is_not_known() -> None:
+    """Tell of clients that stay with a gateway which this shell does not name."""
+    for client in installing.pointed_clients():
+        for name, url in client.gateways.items():
+            if not url:
+                click.echo(
+                    f"{client.name}: its requests still go to the upstream {name}, as when you"
+                    " installed it. This shell does not name its URL: put it in the command. To"
+                    f" go to the vendor instead: ullage uninstall {client.name}, then install."
+                )
 
 
 def _print_commands(commands: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +30,9 @@ from ullage.tools.cli._options import (
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
 
 _RIGHT = ("requests", "tokens", "saved")
+_NAMES = ("client", "model")
+_COLUMNS = ("conversation", "last used", *_NAMES, *_RIGHT)
+_NAME_CHARS = 20
 
 
 class _Row(NamedTuple):
@@ -94,35 +98,49 @@ def _as_json(row: _Row) -> dict[str, Any]:
 
 
 def _table(rows: list[_Row]) -> Table:
+    now_s = time.time()
+    cells = [_cells(row, now_s) for row in rows]
     table = Table(box=None, pad_edge=False, expand=True)
-    for column in ("conversation", "last used", "client", "model", *_RIGHT):
+    for index, column in enumerate(_COLUMNS):
         justify: Any = "right" if column in _RIGHT else "left"
-        is_name = column in ("client", "model")
+        is_name = column in _NAMES
+        widest = max(len(column), *(cell_len(row[index]) for row in cells))
         table.add_column(
             column,
             justify=justify,
             no_wrap=True,
             overflow="ellipsis",
-            min_width=None if is_name else len(column),
-            max_width=20 if is_name else None,
+            # a figure that is cut short is another figure
+            min_width=len(column) if is_name else widest,
+            max_width=_NAME_CHARS if is_name else None,
         )
-    table.add_column("begins", no_wrap=True, ratio=1, overflow="ellipsis")
-    now_s = time.time()
-    for entry, savings in rows:
-        outline = entry.outline
-        figures = ("–", "–", "–")
-        if savings is not None:
-            figures = (
-                f"{savings.requests:,}",
-                f"{savings.sent_tokens:,}",
-                f"{savings.saved_share:.0%}",
-            )
-        table.add_row(
-            outline.name,
-            ago(now_s - entry.used_s),
-            Text(harmless(outline.agent) or "–"),
-            Text(harmless(outline.model)),
-            *figures,
-            Text(harmless(outline.title)),
-        )
+    table.add_column(
+        "begins",
+        no_wrap=True,
+        ratio=1,
+        min_width=len("begins"),
+        overflow="ellipsis",
+    )
+    for row, texts in zip(rows, cells, strict=True):
+        title = harmless(row.entry.outline.title)
+        table.add_row(*map(Text, texts), Text(title))
     return table
+
+
+def _cells(row: _Row, now_s: float) -> tuple[str, ...]:
+    """What stands in a row, in the order of the columns, without how it begins."""
+    outline, savings = row.entry.outline, row.savings
+    figures = ("–", "–", "–")
+    if savings is not None:
+        figures = (
+            f"{savings.requests:,}",
+            f"{savings.sent_tokens:,}",
+            f"{savings.saved_share:.0%}",
+        )
+    return (
+        outline.name,
+        ago(now_s - row.entry.used_s),
+        harmless(outline.agent) or "–",
+        harmless(outline.model),
+        *figures,
+    )

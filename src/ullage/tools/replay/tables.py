@@ -46,7 +46,7 @@ class Figures(Table):
         if hidden:
             headings = ", ".join(name.replace("\n", " ") for name in hidden)
             notes = [str(self.caption)] if self.caption else []
-            notes.append(f"no room for: {headings}")
+            notes.append(f"not shown at this width: {headings}")
             table.caption = "\n".join(notes)
         yield from Table.__rich_console__(table, console, options)
 

@@ -300,7 +300,7 @@ function legend() {
   items.push(
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
-    item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
+    item(swatch(markShape(6, 6, 4.5, true)), "cut on arrival"),
     item(box("read"), "cost: read from cache"), item(box("write"), "new input"),
   );
   if (state.tries.some(({ trace }) => trace.cost_usd[0] != null)) items.push(item(box("answer"), "answer"));
