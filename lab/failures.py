@@ -34,7 +34,7 @@ _ROWS = (
     (
         "recall f89",
         "session/recall/read.py",
-        '    return f"{page}\\n{words.more(source.ref, offset, stop, source.chars, reference)}"',
+        '    return f"{page}\\n{more}"',
         "    return page",
     ),
     (
@@ -45,13 +45,13 @@ _ROWS = (
     ),
     (
         "control f29",
-        "session/core.py",
+        "session/turns.py",
         'return any(event.kind == "compacted" for event in info.events)',
         "return True",
     ),
     (
         "control f32",
-        "session/core.py",
+        "session/turns.py",
         'return any(event.kind == "compacted" for event in info.events)',
         "return True",
     ),
@@ -381,9 +381,9 @@ _ROWS = (
     ),
     (
         "spend f103",
-        "session/core.py",
-        "if (earlier and earlier.is_full(report))",
-        "if info.reply_usage or (earlier and earlier.is_full(report))",
+        "session/replies.py",
+        "if earlier is not None and earlier.is_full(report):",
+        "if info.reply_usage or (earlier and earlier.is_full(report)):",
     ),
     (
         "notices f83_no_tool",
@@ -436,7 +436,7 @@ _ROWS = (
     ),
     (
         "control f37",
-        "session/core.py",
+        "session/provider/passing.py",
         "return replace(state, learnt=verdict.learnt), (verdict.event,)",
         "return state, (verdict.event,)",
     ),

@@ -27,7 +27,11 @@ from tests.properties.test_hand import REFUSALS, Hands
 from tests.world import OLD_WIRES, as_bytes
 from ullage.core.history.hand import entered_in
 from ullage.core.values.decisions import Verb
-from ullage.session.stored import conversation, decide, decision_of
+from ullage.session.stored.conversation import (
+    conversation,
+    decide,
+    decision_of,
+)
 from ullage.stores import open_store
 
 STEPS_A_RUN = 20

@@ -24,7 +24,7 @@ from ullage.core.errors import OverLimitError
 from ullage.core.values.receipts import ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
-from ullage.session.receipts import close
+from ullage.session.receipts.writer import close
 from ullage.stores import receipts_of
 from ullage.tools.replay.calls import (
     OWN_WINDOW,

@@ -38,10 +38,17 @@ import ullage
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
-ORCHESTRATORS = ("session.session", "session.core", "turn.turn")
+ORCHESTRATORS = (
+    "session.session",
+    "session.core",
+    "session.turns",
+    "session.replies",
+    "turn.turn",
+)
 VOCABULARY = ("values", "errors")
 ROWS = (
     "session",
+    "decisions prompt_cache provider receipts",
     "recall summarise picture",
     "spend",
     "stores",

@@ -130,7 +130,7 @@ if TYPE_CHECKING:
     from ullage.doors.wrapping._clients import wrap, wrapped
     from ullage.session import summarise as summarise
     from ullage.session.aio import AsyncSession
-    from ullage.session.preview import Preview
+    from ullage.session.decisions.preview import Preview
     from ullage.session.recall.dispatch import Answer
     from ullage.session.recall.found import ToolOutputRef
     from ullage.session.recall.tools import recall_tools
@@ -173,7 +173,7 @@ else:
             "ullage.session.recall.tools": "recall_tools",
             "ullage.core.redaction": "common_keys",
             "ullage.session.aio": "AsyncSession",
-            "ullage.session.preview": "Preview",
+            "ullage.session.decisions.preview": "Preview",
             "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",

@@ -13,7 +13,9 @@ from tests.browser.test_foreign_page import page_at
 from tests.browser.test_page import CONTRAST, NAMELESS, expect
 from tests.proxy.upstream import ask, upstream
 from ullage import Session, SqliteStore, Usage
-from ullage.session.stored import conversation as stored_conversation
+from ullage.session.stored.conversation import (
+    conversation as stored_conversation,
+)
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 RULE = "Never push to main."

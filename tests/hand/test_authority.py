@@ -5,7 +5,7 @@ import pytest
 from tests.session.test_current import now
 from tests.session.test_deciding import pressed
 from ullage import ConfigError
-from ullage.session.stored import decision_of
+from ullage.session.stored.conversation import decision_of
 from ullage.tools.hand.authority import MODEL, check_rank
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.session.test_stored import talked
 from ullage import SqliteStore
-from ullage.session.stored import conversation
+from ullage.session.stored.conversation import conversation
 from ullage.tools.cli import commands
 from ullage.tools.hand.commands import (
     END,

@@ -9,7 +9,11 @@ from tests.session.test_deciding import fit, gone, messages_of, shown
 from tests.session.test_stored import talked
 from ullage import ConfigError, SqliteStore, Usage
 from ullage.doors.mcp.serving import Shelf, answered
-from ullage.session.stored import conversation, decide, decision_of
+from ullage.session.stored.conversation import (
+    conversation,
+    decide,
+    decision_of,
+)
 from ullage.tools.hand.serving import HandTools
 
 WIRE = "anthropic"

@@ -79,6 +79,12 @@ UNTESTED = {
     "ullage.core.turn.recall_offer": "tests/session/test_joining.py",
     "ullage.core.turn.resolution": "tests/session/test_upgrades.py",
     "ullage.session.core": "what both sessions share: every test of a session",
+    "ullage.session.changes": "the same",
+    "ullage.session.provider.passing": "the same: tests/session/test_unfitted.py",
+    "ullage.session.replies": "the same",
+    "ullage.session.turns": "the same",
+    "ullage.session.spend.teams.account": "budgets of teams: tests/spend/test_teams.py",
+    "ullage.session.spend.teams.call": "the same",
 }
 
 

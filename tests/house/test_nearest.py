@@ -99,13 +99,17 @@ NEAREST = {
     "core/contract/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
+    "session/changes.py": "session/test_state.py",
     "session/core.py": "session/test_state.py",
+    "session/provider/passing.py": "session/test_unfitted.py",
+    "session/replies.py": "session/test_evidence.py",
+    "session/turns.py": "session/test_state.py",
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
     "session/drivers.py": "session/test_bad_stores.py",
-    "session/streams.py": "session/test_call.py",
+    "session/provider/streams.py": "session/test_call.py",
     "session/view.py": "session/test_workers.py",
-    "session/reports.py": "spend/test_reports.py",
+    "session/provider/reports.py": "spend/test_reports.py",
     "session/spend/account.py": "spend/test_reports.py",
     "__main__.py": "cli/test_main.py",
     "session/spend/allowance.py": "spend/test_budget.py",
@@ -113,6 +117,10 @@ NEAREST = {
     "core/values/spending.py": "stores/test_spending.py",
     "session/spend/book.py": "spend/test_reports.py",
     "documents/metrics.py": "presets/test_three_layer_service.py",
+    # the tests keep the name of what is tried
+    "session/prompt_cache/breaks.py": "session/test_cache_breaks.py",
+    "session/receipts/writer.py": "session/test_receipts.py",
+    "session/stored/conversation.py": "session/test_stored.py",
     # shared by several stages, and seen in the conversations of those
     "policy/stages/default.py": "stages/test_policy.py",
     "policy/stages/facts.py": "stages/test_account.py",
@@ -176,14 +184,17 @@ NEAREST = {
 
 
 def own_of(module):
-    """The test file of a module's own name. A room's name is not repeated among the tests."""
+    """The test file of a module's own name, under its folder or beside the others of its room.
+
+    A room's name is not repeated among the tests of its folders.
+    """
     folder, _, name = module.rpartition("/")
+    room, _, within = folder.partition("/")
     file = f"test_{name.lstrip('_')}"
-    whole, within = (
-        f"{each}/{file}".lstrip("/")
-        for each in (folder, folder.partition("/")[2])
-    )
-    return whole if (TESTS / whole).exists() else within
+    for place in (folder, room):
+        if place and (TESTS / place / file).exists():
+            return f"{place}/{file}"
+    return f"{within}/{file}".lstrip("/")
 
 
 def nearest_of(module):

@@ -13,9 +13,30 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "ullage"
-NODES_A_LINE = {"core": 5.5, "policy": 5.5, "wires": 5.5}
-TERNARIES_A_THOUSAND = {"core": 20, "policy": 15, "wires": 16}
-COMMENTS_A_HUNDRED = {"core": 1.0, "policy": 1.5, "wires": 0.8}
+NODES_A_LINE = {
+    "core": 5.5,
+    "policy": 5.5,
+    "wires": 5.5,
+    "session": 5.15,
+    "stores": 4.63,
+    "tools": 4.95,
+}
+TERNARIES_A_THOUSAND = {
+    "core": 20,
+    "policy": 15,
+    "wires": 16,
+    "session": 20,
+    "stores": 15,
+    "tools": 26.5,
+}
+COMMENTS_A_HUNDRED = {
+    "core": 1.0,
+    "policy": 1.5,
+    "wires": 0.8,
+    "session": 0.8,
+    "stores": 0.5,
+    "tools": 0.3,
+}
 STATE_NAMES_SHARE = 0.01
 _STATES = """
 said told made kept known given found asked shown held taken left sent wanted

@@ -13,7 +13,11 @@ from tests.proxy.upstream import ask, proxy, settle, upstream
 from ullage import SqliteStore
 from ullage.doors.proxy.config import AccessSettings
 from ullage.doors.proxy.deciding import MOST_BYTES
-from ullage.session.stored import conversation, decide, decision_of
+from ullage.session.stored.conversation import (
+    conversation,
+    decide,
+    decision_of,
+)
 
 CHAT = "/v1/chat/completions"
 PAGE = {"Content-Type": "application/json", "X-Ullage": "page"}

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.session.test_deciding import WIRES, fit, messages_of, new_session
 from tests.session.test_stored import talked
 from ullage import SqliteStore, Usage
-from ullage.session.stored import conversation
+from ullage.session.stored.conversation import conversation
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
 from ullage.tools.replay.trace import KINDS, SUMMED_UP, WHOLE
 

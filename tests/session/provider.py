@@ -36,7 +36,8 @@ class Provider:
 
     def watch(self, monkeypatch):
         clock = SimpleNamespace(time=self.time)
-        monkeypatch.setattr("ullage.session.core.time", clock)
+        for module in ("turns", "replies"):
+            monkeypatch.setattr(f"ullage.session.{module}.time", clock)
         return self
 
     def forget(self):

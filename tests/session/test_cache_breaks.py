@@ -19,8 +19,8 @@ from ullage import Limits, MemoryStore, Session
 from ullage.core.errors import StoreError
 from ullage.core.tokens.catalog import lookup
 from ullage.core.values.usage import Usage
-from ullage.session.cache_breaks import rebilled_usd
-from ullage.session.sent import SENT, Answered
+from ullage.session.prompt_cache.breaks import rebilled_usd
+from ullage.session.prompt_cache.sent import SENT, Answered
 from ullage.wires import FORMATS
 
 VAST = Limits(window_tokens=500_000)
@@ -357,9 +357,9 @@ def test_a_turn_without_a_break_costs_no_tenth_more(provider, monkeypatch):
 
     agent = warm(provider, 12)
     looking = turns(agent)
-    monkeypatch.setattr("ullage.session.core.look_back", nothing)
+    monkeypatch.setattr("ullage.session.turns.look_back", nothing)
     monkeypatch.setattr(
-        "ullage.session.core.answered", lambda *_, **__: Answered()
+        "ullage.session.replies.answered", lambda *_, **__: Answered()
     )
     blind = turns(warm(Provider().watch(monkeypatch), 12))
     assert blind < looking < 1.1 * blind

@@ -11,9 +11,9 @@ from tests.wrapping.asking import AWAITED
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.core.errors import StoreError
 from ullage.session.aio import AsyncSession
-from ullage.session.call import ProviderCall
 from ullage.session.drivers import drive
-from ullage.session.streams import Tap
+from ullage.session.provider.call import ProviderCall
+from ullage.session.provider.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.session.test_deciding import fit, new_session
 from ullage import SqliteStore, Usage
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     conversation,
     conversations,
     newest_of,

@@ -5,9 +5,13 @@ import pytest
 from tests.session.test_deciding import WIRES, fit, gone, new_session, pressed
 from tests.session.test_stored import talked
 from ullage import Session, SqliteStore
-from ullage.session.current import current
 from ullage.session.drivers import run
-from ullage.session.stored import conversation, decide, decision_of
+from ullage.session.stored.conversation import (
+    conversation,
+    decide,
+    decision_of,
+)
+from ullage.session.stored.current import current
 
 
 @pytest.fixture

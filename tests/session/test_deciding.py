@@ -19,8 +19,8 @@ from ullage import (
     Session,
 )
 from ullage.core.history.hand import name_of
-from ullage.session.deciding import DecisionMixin
-from ullage.session.targets import batches_in
+from ullage.session.decisions.deciding import DecisionMixin
+from ullage.session.decisions.targets import batches_in
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Session
-from ullage.session.heads import (
+from ullage.core.values.texts import common_chars
+from ullage.session.prompt_cache.heads import (
     HeadPrint,
     changed_head,
-    common_chars,
     head_print,
     is_same_head,
     system_text,

@@ -17,8 +17,8 @@ from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import route_of
 from ullage.doors.proxy.config import config_of
 from ullage.doors.proxy.headers import program_of
-from ullage.session.holdout import is_held_out
-from ullage.session.receipts import close
+from ullage.session.receipts.holdout import is_held_out
+from ullage.session.receipts.writer import close
 
 LINES = "".join(f"line {n} of a long output\n" for n in range(4_000))
 CALL = {
@@ -77,7 +77,7 @@ def test_a_larger_share_holds_out_the_same_ones_and_more(key, one, other):
 
 def test_another_process_draws_the_same_ones():
     program = (
-        "from ullage.session.holdout import is_held_out\n"
+        "from ullage.session.receipts.holdout import is_held_out\n"
         "print([n for n in range(999) if is_held_out(f'conversation {n}', 0.05)])"
     )
     ran = subprocess.run(

@@ -19,6 +19,7 @@ from ullage import Budget, Limits, Session
 
 SRC = Path(ullage.__file__).parent
 ROOMS = ("session", "core/turn", "core/history")
+SESSION = ("session", "decisions", "prompt_cache", "provider", "receipts")
 STORES = ("stores/memory.py",)
 EVERY = 13
 """Of the core's lines one of so many is tried here, for it has three times as many as the session:
@@ -198,7 +199,7 @@ def lines_of(act, every):
         lines = [
             line
             for line in lines
-            if line not in shared or Path(line[0]).parent.name == "session"
+            if line not in shared or Path(line[0]).parent.name in SESSION
         ]
     core = [line for line in lines if line[0].startswith(CORE)]
     skipped = {*core}.difference(core[::every])

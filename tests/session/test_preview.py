@@ -11,7 +11,7 @@ from tests.session.test_deciding import (
     shown,
 )
 from ullage.core.tokens.catalog import lookup
-from ullage.session.preview import Preview
+from ullage.session.decisions.preview import Preview
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -20,8 +20,7 @@ from ullage.core.errors import StoreError
 from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
-from ullage.session import receipts
-from ullage.session.receipts import close
+from ullage.session.receipts.writer import close, writer
 from ullage.stores import SqliteStore, forget, receipts_of
 from ullage.tools.replay.calls import (
     answer_of,
@@ -382,7 +381,7 @@ def test_a_store_that_keeps_none_works_as_before():
 
 
 def test_too_many_names_share_a_row(monkeypatch):
-    monkeypatch.setattr(receipts, "_MOST_PLACES", 3)
+    monkeypatch.setattr(writer, "_MOST_PLACES", 3)
     store = MemoryStore()
     for number in range(9):
         session = Session("gpt-4.1", store=store, agent=f"client {number}")
@@ -463,7 +462,7 @@ def test_a_session_on_an_event_loop_writes_the_same(kind):
         for number in range(3):
             await session.fit(asked(f"Go {number}."))
             await session.observe(Usage(fresh_tokens=3))
-        await receipts.aclose(session.store)
+        await writer.aclose(session.store)
 
     asyncio.run(run())
     (receipt,) = getattr(store, "kept", store).receipts()
@@ -472,11 +471,11 @@ def test_a_session_on_an_event_loop_writes_the_same(kind):
 
 def test_of_many_replies_at_once_one_has_the_receipts_written(monkeypatch):
     """The others that end before it has begun would each wake a thread for nothing."""
-    monkeypatch.setattr(receipts, "MOST_NOTED", 8)
-    monkeypatch.setattr(receipts, "EVERY_S", 3_600.0)
-    ledger = receipts.ReceiptLedger()
+    monkeypatch.setattr(writer, "MOST_NOTED", 8)
+    monkeypatch.setattr(writer, "EVERY_S", 3_600.0)
+    ledger = writer.ReceiptLedger()
     keeper = receipts_of(MemoryStore())
-    note = receipts.ReceiptNote(ReceiptKey("2026-11-27"), None)
+    note = writer.ReceiptNote(ReceiptKey("2026-11-27"), None)
     ledger.write(keeper)
     due = [ledger.note(note) for _ in range(15)]
     assert due == [number == 7 for number in range(15)]

@@ -15,8 +15,13 @@ from ullage.core.history.transcript import leaves_of
 from ullage.core.values.messages import ToolCall
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SUMMARISED
-from ullage.session import receipts, reckoning
-from ullage.session.reckoning import RangeTokens, beside, counted, sums_of
+from ullage.session.receipts.reckoning import (
+    RangeTokens,
+    beside,
+    counted,
+    sums_of,
+)
+from ullage.session.receipts.writer import reckoning, writer
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of
@@ -268,7 +273,7 @@ def observing(messages, *, observed=4):
 
 def test_a_reply_costs_the_same_however_many_messages_came_before(monkeypatch):
     monkeypatch.setattr(
-        receipts, "MOST_NOTED", 1
+        writer, "MOST_NOTED", 1
     )  # worked out and written with each reply
     assert observing(400) < 1.3 * observing(100)
 
@@ -278,7 +283,7 @@ def test_what_is_noted_holds_no_view():
     for number in range(3):
         session.fit(asked(f"Go {number}."))
         session.observe(Usage(fresh_tokens=3))
-    noted = receipts.ledger_of(receipts_of(session.store))._notes
+    noted = writer.ledger_of(receipts_of(session.store))._notes
     assert len(noted) == 2
     assert not any(
         isinstance(value, RequestInfo) for one in noted for value in one

@@ -11,7 +11,11 @@ from ullage import Limits, OverLimitError, Session
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
 from ullage.core.values.usage import Usage
-from ullage.session.refusals import LEAST_SHARE, LEAST_TOKENS, SHORT_REPLIES
+from ullage.session.provider.refusals import (
+    LEAST_SHARE,
+    LEAST_TOKENS,
+    SHORT_REPLIES,
+)
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
 

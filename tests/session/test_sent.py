@@ -8,7 +8,7 @@ import pytest
 
 from tests.session.provider import CLAUDE, SYSTEM, Agent, Provider, tool
 from ullage import AsyncSession, Limits, Record, Session, SqliteStore
-from ullage.session.sent import (
+from ullage.session.prompt_cache.sent import (
     HEAD,
     MOST_RECENT,
     SENT,

@@ -14,7 +14,7 @@ from tests.session.test_deciding import (
     shown,
 )
 from ullage import ConfigError, MemoryStore, SqliteStore, TargetNotFound, Usage
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     conversation,
     conversations,
     decide,

@@ -6,7 +6,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import ConfigError, RefNotFound, Session
 from ullage.core.history.hand import locations_of
-from ullage.session.targets import target_of
+from ullage.session.decisions.targets import target_of
 
 MESSAGES = histories.wire(
     "anthropic",

@@ -19,7 +19,7 @@ from ullage import (
 )
 from ullage.core.errors import ConfigError, OverLimitError, StoreError
 from ullage.doors.loop import arun_turn, run_turn
-from ullage.session.unfitted import went_as_it_came
+from ullage.session.provider.unfitted import went_as_it_came
 from ullage.wires import FORMATS
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -44,7 +44,7 @@ def broken(monkeypatch):
     def turn(*given, **named):
         raise KeyError("a secret of the user")
 
-    monkeypatch.setattr("ullage.session.core.turn", turn)
+    monkeypatch.setattr("ullage.session.turns.turn", turn)
 
 
 def not_fitted(format, why, monkeypatch):

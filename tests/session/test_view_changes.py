@@ -4,7 +4,7 @@ import pytest
 
 from tests.session.provider import CLAUDE, Agent, Provider, step, tool
 from ullage import Limits, Session
-from ullage.session.view_changes import ViewChange
+from ullage.session.prompt_cache.view_changes import ViewChange
 
 VAST = Limits(window_tokens=500_000)
 

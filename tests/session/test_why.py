@@ -8,8 +8,8 @@ from tests.session.provider import CLAUDE, SYSTEM, Agent, Provider, tool
 from ullage import Limits, Session, SqliteStore
 from ullage.core.history.outline import file_in
 from ullage.core.values.cache_breaks import PARTIES, CacheBreak
-from ullage.session.stored import conversation
-from ullage.session.why import causes_of, server_of, why_of
+from ullage.session.stored.conversation import conversation
+from ullage.session.stored.why import causes_of, server_of, why_of
 
 
 def talked(path, provider):

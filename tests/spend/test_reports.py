@@ -16,7 +16,7 @@ from tests.spending import (
     request,
 )
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
-from ullage.session.reports import spent_by
+from ullage.session.provider.reports import spent_by
 from ullage.session.spend.account import Account, PendingCall
 from ullage.session.spend.allowance import Claim
 from ullage.session.spend.book import Book, UsageReport

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
 
-    from ullage.session.receipts import ReceiptWriter
+    from ullage.session.receipts.writer import ReceiptWriter
     from ullage.session.spend.budget import Budget
     from ullage.session.summarise import Summaries
     from ullage.session.view import RequestInfo

@@ -17,11 +17,11 @@ from ullage.core.values.effects import Record, Steps
 from ullage.session.ahead import AheadMixin
 from ullage.session.closing import AsyncClosing, AsyncSharedStore
 from ullage.session.core import SessionCore
+from ullage.session.decisions.preview import Preview
 from ullage.session.drivers import adrive, arun, run
-from ullage.session.preview import Preview
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
-from ullage.session.receipts import aclose
+from ullage.session.receipts.writer import aclose
 from ullage.session.spend.waiting import pauses
 from ullage.session.view import AsyncView
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
@@ -149,7 +149,7 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
 
         A client's stream manager is returned as it is, to be entered.
         """
-        from ullage.session.call import ProviderCall
+        from ullage.session.provider.call import ProviderCall
 
         return await adrive(
             ProviderCall(self, create, request, is_awaited=True).steps()

@@ -15,7 +15,7 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
 from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import SharedStore
-from ullage.session.receipts import ReceiptWriter, SessionReceipts
+from ullage.session.receipts.writer import ReceiptWriter, SessionReceipts
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.state import SessionState

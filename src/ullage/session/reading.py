@@ -19,7 +19,7 @@ from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
 from ullage.session.picture import OneWindow, PictureMixin
-from ullage.session.receipts import SessionReceipts
+from ullage.session.receipts.writer import SessionReceipts
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Call

@@ -26,11 +26,11 @@ from ullage.policy.stages.named import PolicyName
 from ullage.session.ahead import AheadMixin, in_background
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
+from ullage.session.decisions.preview import Preview
 from ullage.session.drivers import drive, run
-from ullage.session.preview import Preview
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
-from ullage.session.receipts import close
+from ullage.session.receipts.writer import close
 from ullage.session.spend.waiting import pauses
 from ullage.session.view import View
 from ullage.stores import Store, open_store
@@ -212,7 +212,7 @@ class Session(AheadMixin, SessionCore, Closing):
         ``create`` returns; of overloads the first, so use the client's ``stream`` for
         streams.
         """
-        from ullage.session.call import ProviderCall
+        from ullage.session.provider.call import ProviderCall
 
         call = ProviderCall(self, create, request, is_awaited=False)
         return drive(call.steps())  # type: ignore[no-any-return]

@@ -42,8 +42,8 @@ from ullage.session.closing import (
 )
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun, run
-from ullage.session.holdout import checked, is_held_out
-from ullage.session.receipts import ReceiptWriter, aclose, close
+from ullage.session.receipts.holdout import checked, is_held_out
+from ullage.session.receipts.writer import ReceiptWriter, aclose, close
 from ullage.session.session import Session
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Spent

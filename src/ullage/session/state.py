@@ -13,7 +13,11 @@ from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.lessons import Lessons
 from ullage.core.values.effects import Record
 from ullage.core.values.events import Event
-from ullage.session.sent import Answered, RecentRequest, with_recent
+from ullage.session.prompt_cache.sent import (
+    Answered,
+    RecentRequest,
+    with_recent,
+)
 from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo

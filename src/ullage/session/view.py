@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from ullage.core.values.decisions import Verb
     from ullage.session.aio import AsyncSession
     from ullage.session.core import SessionCore
-    from ullage.session.heads import HeadPrint
-    from ullage.session.preview import Preview
-    from ullage.session.reckoning import RequestCounts
-    from ullage.session.sent import RecentRequest
+    from ullage.session.decisions.preview import Preview
+    from ullage.session.prompt_cache.heads import HeadPrint
+    from ullage.session.prompt_cache.sent import RecentRequest
+    from ullage.session.prompt_cache.view_changes import ViewChange
+    from ullage.session.receipts.reckoning import RequestCounts
     from ullage.session.session import Session
-    from ullage.session.view_changes import ViewChange
 
 _NUMBERS = count()
 
@@ -134,7 +134,7 @@ class RequestInfo:
     @property
     def raw_tokens(self) -> int:
         """Uncalibrated tokens of the request as it came: without our cuts and our tools."""
-        from ullage.session.reckoning import counted
+        from ullage.session.receipts.reckoning import counted
 
         counts = counted(self)
         return counts.head + counts.prefix.raw + counts.suffix.raw

@@ -8,7 +8,7 @@ from tests.cli.terminal import ullage
 from tests.session.test_receipts import recalling
 from ullage import Session, Usage
 from ullage.core.values.receipts import ReceiptTotals, summed
-from ullage.session.receipts import close
+from ullage.session.receipts.writer import close
 from ullage.stores import SqliteStore, receipts_of
 from ullage.stores.objects import ObjectStorage
 

@@ -2,7 +2,7 @@
 
 A receipt is a row of a ledger that outlives the conversations it is about: no content, no ref, no
 id of a conversation. *Measured* is what a provider reported. *Reckoned* is what the same requests
-would have come to without ullage (`ullage.session.receipts`).
+would have come to without ullage (`ullage.session.receipts.writer`).
 """
 
 from __future__ import annotations

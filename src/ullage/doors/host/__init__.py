@@ -125,9 +125,9 @@ if TYPE_CHECKING:
     from ullage.core.values.toolset import RECALL_TOOLS
     from ullage.session.closing import AsyncClosing, Closing
     from ullage.session.drivers import Actions, adrive, drive
+    from ullage.session.provider.unfitted import Unfitted
     from ullage.session.results import cut_text
     from ullage.session.spend.cost import cost_of
-    from ullage.session.unfitted import Unfitted
     from ullage.stores.threaded import to_its_end
     from ullage.wires.base import (
         content_at,
@@ -158,7 +158,7 @@ else:
             "ullage.session.closing": "AsyncClosing Closing",
             "ullage.session.drivers": "Actions adrive drive",
             "ullage.session.results": "cut_text",
-            "ullage.session.unfitted": "Unfitted",
+            "ullage.session.provider.unfitted": "Unfitted",
             "ullage.session.spend.cost": "cost_of",
             "ullage.stores.threaded": "to_its_end",
             "ullage.core.tokens.catalog": "lookup",

@@ -2,7 +2,7 @@
 
     count_sample = 0.02
 
-What a request would have been without ullage is reckoned (`ullage.session.reckoning`). Where this
+What a request would have been without ullage is reckoned (`ullage.session.receipts`). Where this
 is set, the provider's own endpoint counts the same request for some of them, and the receipts hold
 both, so that a report says how far they are apart. It is asked beside the requests, with the
 client's own credential, at the address that its request went to; one question of a worker at a

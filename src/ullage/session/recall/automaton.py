@@ -82,14 +82,15 @@ class Automaton:
 
     def __init__(self, pattern: str, ignore_case: bool = False) -> None:
         tree = parse(pattern, ignore_case)
-        self._reads: list[
-            Chars | Assertion | None
-        ] = []  # at each place, what is to be passed
+        # at each place: what is to be passed, and where that leads
+        self._reads: list[Chars | Assertion | None] = []
         self._next: list[tuple[int, ...]] = []
         self._done = self._place(None, ())
         self._start = self._before(tree, self._done)
         runs = ["".join(map(_class, run)) for run in _required_runs(tree)]
-        self.needed = re.compile("|".join(runs)) if runs else None
+        self.needed: re.Pattern[str] | None = None
+        if runs:
+            self.needed = re.compile("|".join(runs))
         self._states: dict[tuple[frozenset[int], int, bool], _State] = {}
         self._work = self._made = 0
 
@@ -144,14 +145,16 @@ class Automaton:
         stack = list(places)
         while stack:
             place = stack.pop()
-            if place not in reached:
-                reached.add(place)
-                reads = self._reads[place]
-                if reads is None or (
-                    isinstance(reads, Assertion)
-                    and _holds(reads, left_side, right_side)
-                ):
-                    stack.extend(self._next[place])
+            if place in reached:
+                continue
+            reached.add(place)
+            reads = self._reads[place]
+            if isinstance(reads, Assertion):
+                is_open = _holds(reads, left_side, right_side)
+            else:
+                is_open = reads is None
+            if is_open:
+                stack.extend(self._next[place])
         return reached
 
     def _place(
@@ -167,9 +170,8 @@ class Automaton:
         """The place that reads a node from its end and goes on to ``then``."""
         match node:
             case Either(ways):
-                return self._place(
-                    None, tuple(self._through(way, then) for way in ways)
-                )
+                starts = tuple(self._through(way, then) for way in ways)
+                return self._place(None, starts)
             case Repeat(inner, least, most):
                 for _ in range(least):
                     then = self._before(inner, then)
@@ -195,9 +197,9 @@ def _side(char: str, right: int) -> int:
         return LINE_END if char else TEXT_END
     if char == "\r" and right == LINE_END:
         return CR_END
-    return (
-        _WORD if char.isascii() and (char.isalnum() or char == "_") else OTHER
-    )
+    if char == "_" or (char.isascii() and char.isalnum()):
+        return _WORD
+    return OTHER
 
 
 def _holds(assertion: Assertion, left_side: int, right_side: int) -> bool:
@@ -212,27 +214,24 @@ def _holds(assertion: Assertion, left_side: int, right_side: int) -> bool:
         case r"\z":
             return right_side == TEXT_END
         case sign:
-            return ((left_side == _WORD) != (right_side == _WORD)) is (
-                sign == r"\b"
-            )
+            is_border = (left_side == _WORD) != (right_side == _WORD)
+            return is_border is (sign == r"\b")
 
 
 def _required_runs(node: Node) -> tuple[_Run, ...]:
     """Runs of single characters of which every match has one; () where none are known."""
     match node:
-        case Chars(_, negated):
-            return () if negated else ((node,),)
-        case Repeat(inner, least, _):
-            return _required_runs(inner) if least else ()
+        case Chars(_, negated) if not negated:
+            return ((node,),)
+        case Repeat(inner, least, _) if least:
+            return _required_runs(inner)
         case Either(ways):
             best = [_rarest(way) for way in ways]
-            return (
-                sum(best, ())
-                if all(best) and sum(map(len, best)) <= _RUNS
-                else ()
-            )
-        case _:
-            return ()
+            runs = sum(best, ())
+            # one way of which nothing is known, and nothing is known of the group
+            if all(best) and len(runs) <= _RUNS:
+                return runs
+    return ()
 
 
 def _rarest(items: Sequence) -> tuple[_Run, ...]:
@@ -254,13 +253,14 @@ def _class(chars: Chars) -> str:
 
     A single character is written without brackets: so it is found faster.
     """
-    low_end, high_end = chars.ranges[0]
-    ranges = "".join(
-        f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges
-    )
-    one = (
-        re.escape(low_end)
-        if len(chars.ranges) == 1 and low_end == high_end
-        else f"[{ranges}]"
-    )
-    return f"(?i:{one})" if chars.folds else one
+    low, high = chars.ranges[0]
+    if len(chars.ranges) == 1 and low == high:
+        expression = re.escape(low)
+    else:
+        ranges = "".join(
+            f"{re.escape(low)}-{re.escape(high)}" for low, high in chars.ranges
+        )
+        expression = f"[{ranges}]"
+    if chars.folds:
+        return f"(?i:{expression})"
+    return expression

@@ -38,15 +38,11 @@ def with_earlier(corpus: Corpus) -> Steps[Corpus]:
         except RefNotFound:
             continue  # a clean-up took it: the search goes on without
         if earlier is not None:
-            outputs |= {
-                output.ref: (output, about)
-                for output, about in earlier.outputs
-            }
-    return (
-        ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus)
-        if outputs
-        else corpus
-    )
+            for output, about in earlier.outputs:
+                outputs[output.ref] = (output, about)
+    if not outputs:
+        return corpus
+    return ExtendedCorpus(OutputCorpus([*outputs.values()]), corpus)
 
 
 def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
@@ -61,10 +57,8 @@ def corpus_beneath(output: Output | Shape) -> Steps[OutputCorpus | None]:
     if (yield from source.span(0, len(INDEX))) != INDEX:
         return None
     text = yield from source.span(0, source.chars)
-    index, room = (
-        (Output(output.ref, text), "the index"),
-        MOST_CHARS - len(text),
-    )
+    index = Output(output.ref, text), "the index"
+    room = MOST_CHARS - len(text)
     entries = {entry[1]: entry for entry in _ENTRY.finditer(text)}
     beneath = list[tuple[Output, str]]()
     for ref, entry in reversed(entries.items()):

@@ -45,9 +45,8 @@ class Corpus(ABC):
     """
 
     def __init__(self, texts: Sequence[str], root: bytes = b"") -> None:
-        self.texts = [
-            text[:MOST_CHARS] for text in texts
-        ]  # a whole slice is the text itself
+        # a slice that is the whole text copies nothing
+        self.texts = [text[:MOST_CHARS] for text in texts]
         self.chars = sum(map(len, texts))
         self.root = root
 
@@ -101,19 +100,22 @@ class ExtendedCorpus(Corpus):
     """A corpus, and before it outputs of what its history does not hold any more.
 
     Args:
-        before: the outputs.
+        earlier: the outputs.
         corpus: the corpus.
     """
 
     def __init__(self, earlier: OutputCorpus, corpus: Corpus) -> None:
         super().__init__([*earlier.texts, *corpus.texts], corpus.root)
         self.chars = earlier.chars + corpus.chars
-        self._before, self._corpus = earlier, corpus
+        self._earlier = earlier
+        self._corpus = corpus
 
     def _of(self, number: int) -> tuple[Corpus, int]:
         """The corpus that a text is of, and its number there."""
-        index = number - len(self._before.texts)
-        return (self._before, number) if index < 0 else (self._corpus, index)
+        index = number - len(self._earlier.texts)
+        if index < 0:
+            return self._earlier, number
+        return self._corpus, index
 
     def ref(self, number: int) -> str:
         """See `Corpus.ref`."""

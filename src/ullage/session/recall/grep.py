@@ -113,9 +113,8 @@ def search(
         PatternError: the pattern is too long or too costly, is not understood, or could
             never match.
     """
-    scan = _Scan(
-        Automaton(readable(pattern), ignore_case), max(1, max_matches)
-    )
+    machine = Automaton(readable(pattern), ignore_case)
+    scan = _Scan(machine, max(1, max_matches))
     try:
         yield from scan.whole(source)
     except SearchTooCostly:
@@ -123,7 +122,8 @@ def search(
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
         newline = yield from source.newline_before(match)
-        if not (yield from page.add(number, newline + 1, match, match)):
+        has_room = yield from page.add(number, newline + 1, match, match)
+        if not has_room:
             break
     match_count = len(page.lines)
     if context_lines > 0:
@@ -159,13 +159,14 @@ def matches(
     Raises:
         PatternError: as of `search`.
     """
-    machine, lines = Automaton(readable(pattern), ignore_case), list[Match]()
-    chars, spent_seconds = 0, 0.0
+    machine = Automaton(readable(pattern), ignore_case)
+    needed = machine.needed
+    lines = list[Match]()
+    chars = 0
+    spent_seconds = 0.0
     for number, text in texts:
         chars += len(text)
-        if machine.needed is not None and not machine.needed.search(
-            readable(text)
-        ):
+        if needed is not None and not needed.search(readable(text)):
             continue
         scan = _Scan(machine, COUNT_LINES - len(lines), spent_seconds)
         try:
@@ -188,7 +189,9 @@ def _too_costly(size: str) -> PatternError:
 
 def readable(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, as the author of a pattern has seen it."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\ufffd", text)
 
 
 class _Scan:
@@ -209,13 +212,14 @@ class _Scan:
         self.stopped = False
         self._machine = machine
         self._keep = keep
-        self._number = 1  # of the line that ``_rest`` is in
-        self._rest = ""  # of a line that has not ended yet
-        self._at = 0  # where that begins
-        self._left = ""  # the character before it
-        self._matched = (
-            False  # the line is a match already: nothing is kept of it
-        )
+        # a line that has not ended yet: its number, what there is of it, where that begins, and
+        # the character before
+        self._number = 1
+        self._rest = ""
+        self._at = 0
+        self._left = ""
+        # whether that line is a match already: then nothing is kept of it
+        self._matched = False
         self.spent_seconds = spent_seconds
 
     def whole(self, source: OutputReader) -> Steps[None]:
@@ -223,13 +227,14 @@ class _Scan:
         for start, stop, has_newline in source.pieces():
             if self.stopped:
                 return
-            if has_newline or not self._matched:
-                text = yield from source.span(start, stop)
-                began = thread_time()
-                self._add(readable(text), start)
-                self.spent_seconds += thread_time() - began
-                if self.spent_seconds > MOST_SECONDS:
-                    raise SearchTooCostly
+            if self._matched and not has_newline:
+                continue
+            text = yield from source.span(start, stop)
+            start_seconds = thread_time()
+            self._add(readable(text), start)
+            self.spent_seconds += thread_time() - start_seconds
+            if self.spent_seconds > MOST_SECONDS:
+                raise SearchTooCostly
         if self._rest and not self.stopped:
             self._lines(self._rest, TEXT_END)
 
@@ -239,14 +244,17 @@ class _Scan:
             skipped = text.find("\n") + 1
             if not skipped:
                 return
-            text, self._at, self._left = text[skipped:], start + skipped, "\n"
+            text = text[skipped:]
+            self._at = start + skipped
+            self._left = "\n"
             self._number += 1
             self._matched = False
         text = self._rest + text
         stop = text.rfind("\n") + 1
         if stop:
             self._lines(text[:stop], LINE_END)
-            self._at, self._left = self._at + stop, "\n"
+            self._at += stop
+            self._left = "\n"
         self._rest = text[stop:]
         if len(self._rest) > LONG_CHARS:
             self._part()
@@ -254,37 +262,44 @@ class _Scan:
     def _lines(self, text: str, end: int) -> None:
         """Search whole lines; ``end`` is what is behind the last one."""
         needed = self._machine.needed
-        at = counted_to = 0
-        while at < len(text):
+        start = counted_to = 0
+        while start < len(text):
             if needed is not None:
-                near = needed.search(text, at)
+                near = needed.search(text, start)
                 if near is None:
                     break
-                at = max(at, text.rfind("\n", 0, near.start()) + 1)
-            stop = text.find("\n", at)
-            line = text[at:stop] if stop >= 0 else text[at:]
-            place = self._machine.first_match(
-                line, "\n" if at else self._left, end if stop < 0 else LINE_END
-            )
+                line_start = text.rfind("\n", 0, near.start()) + 1
+                start = max(start, line_start)
+            stop = text.find("\n", start)
+            right = LINE_END
+            if stop < 0:
+                stop = len(text)
+                right = end
+            left_char = "\n" if start else self._left
+            line = text[start:stop]
+            place = self._machine.first_match(line, left_char, right)
             if place is not None:
-                self._number += text.count("\n", counted_to, at)
-                counted_to = at
-                if not self._hit(self._at + at + place):
+                self._number += text.count("\n", counted_to, start)
+                counted_to = start
+                if not self._hit(self._at + start + place):
                     return
-            at += len(line) + 1
+            start = stop + 1
         self._number += text.count("\n", counted_to)
 
     def _part(self) -> None:
         """Search what there is of a long line, whose end is not there."""
-        needed, place = self._machine.needed, None
+        needed = self._machine.needed
+        place = None
         if needed is None or needed.search(self._rest):
             place = self._machine.first_match(self._rest, self._left, OTHER)
         if place is not None:
             self._hit(self._at + place)
-            self._rest, self._matched = "", True
+            self._rest = ""
+            self._matched = True
             return
         passed = len(self._rest) - OVERLAP_CHARS
-        self._at, self._left = self._at + passed, self._rest[passed - 1]
+        self._at += passed
+        self._left = self._rest[passed - 1]
         self._rest = self._rest[passed:]
 
     def _hit(self, place: int) -> bool:
@@ -317,20 +332,21 @@ class _Page:
         # the matching lines alone: lines of context are added while this runs
         for number, step in product(tuple(self.lines), (-1, 1)):
             start, end = self.spans[number]
-            for near in range(
-                number + step, number + step * (count + 1), step
-            ):
-                is_beyond = near < 1 or (
-                    step > 0 and end + 1 >= self.source.chars
-                )
-                if self.full or is_beyond or near in self.lines:
+            stop = number + step * (count + 1)
+            for near in range(number + step, stop, step):
+                if self.full or near in self.lines:
                     break
-                begin = end + 1
-                if step < 0:
-                    begin = (
-                        yield from self.source.newline_before(start - 1)
-                    ) + 1
-                if not (yield from self.add(near, begin, begin, None)):
+                if step > 0:
+                    begin = end + 1
+                    is_beyond = begin >= self.source.chars
+                else:
+                    newline = yield from self.source.newline_before(start - 1)
+                    begin = newline + 1
+                    is_beyond = near < 1
+                if is_beyond:
+                    break
+                has_room = yield from self.add(near, begin, begin, None)
+                if not has_room:
                     break
                 start, end = self.spans[near]
 
@@ -340,16 +356,21 @@ class _Page:
         """Show one line, which starts at ``start``, around ``focus``; False if it has no room."""
         end = yield from self.source.newline_from(focus)
         end_char = yield from self.source.span(end - 1, end)
+        stop = end
         # "\r\n" ends a line as "\n" does
-        stop = end - 1 if end > start and end_char == "\r" else end
-        width = CLIP_CHARS if self.lines else min(CLIP_CHARS, self.room - 1)
+        if end > start and end_char == "\r":
+            stop = end - 1
+        width = CLIP_CHARS
+        # of the first line something is shown, however little room there is
+        if not self.lines:
+            width = min(CLIP_CHARS, self.room - 1)
         begin = max(start, min(focus - width // 4, stop - width))
         text = yield from self.source.span(begin, min(stop, begin + width))
         self.full = self.full or len(text) + 1 > self.room
-        if not self.full:
-            self.room -= len(text) + 1
-            self.spans[number] = (start, end)
-            self.lines[number] = GrepLine(
-                number, text, begin, match, len(text) < stop - start
-            )
-        return not self.full
+        if self.full:
+            return False
+        self.room -= len(text) + 1
+        self.spans[number] = (start, end)
+        clipped = len(text) < stop - start
+        self.lines[number] = GrepLine(number, text, begin, match, clipped)
+        return True

@@ -26,7 +26,7 @@ from ullage.session.recall.corpus import Corpus, bare
 
 _ABOUT_CHARS = 32
 _MOST_BEGINNINGS = 8
-_SPOT_BYTES = 150
+_LOCATION_BYTES = 150
 _LOOKED = Remembered(32 << 20)
 """What a search looks through and what is in view, between two searches of a turn."""
 
@@ -48,8 +48,11 @@ def find_in_history(
     )
     if location is not None:
         return transcript.output(location)
-    outputs = _all_outputs(window) if thorough else ()
-    return next((output for output in outputs if output.ref == name), None)
+    if thorough:
+        for output in _all_outputs(window):
+            if output.ref == name:
+                return output
+    return None
 
 
 def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
@@ -65,15 +68,10 @@ def corpus_in_history(window: Window, ref: str | None) -> HistoryCorpus | None:
     """
     if ref is None:
         return HistoryCorpus(window)
-    placed = next(
-        (summary for summary in window.summaries if summary.edit.ref == ref),
-        None,
-    )
-    return (
-        None
-        if placed is None
-        else RangeCorpus(window, placed.start, placed.stop)
-    )
+    for placed in window.summaries:
+        if placed.edit.ref == ref:
+            return RangeCorpus(window, placed.start, placed.stop)
+    return None
 
 
 def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
@@ -87,17 +85,23 @@ def find_in_ledger(window: Window, ledger: Ledger, ref: str) -> Output | None:
         ledger: the decisions of its history.
         ref: of the index.
     """
+    for edit in _spans_in(window, ledger):
+        if edit.ref != ref:
+            continue
+        start, stop = window.range_of(edit) or (0, 0)
+        for output in _indexes(window, start, stop):
+            if output.ref == ref:
+                return output
+    return None
+
+
+def _spans_in(window: Window, ledger: Ledger) -> Iterator[ReplaceSpan]:
+    """The summaries that a ledger holds for a history, the earliest first."""
     for key in dict.fromkeys(window.transcript.chain):
         for batch in ledger.at(key).batches:
             for edit in batch.edits:
-                if not isinstance(edit, ReplaceSpan) or edit.ref != ref:
-                    continue
-                for output in _indexes(
-                    window, *(window.range_of(edit) or (0, 0))
-                ):
-                    if output.ref == ref:
-                        return output
-    return None
+                if isinstance(edit, ReplaceSpan):
+                    yield edit
 
 
 def _all_outputs(window: Window) -> Iterator[Output]:
@@ -125,14 +129,17 @@ class HistoryCorpus(Corpus):
     def __init__(
         self, window: Window, start: int = 0, stop: int | None = None
     ) -> None:
-        stop = window.size if stop is None else stop
-        spots, texts = _placed_texts(window, start, stop)
+        if stop is None:
+            stop = window.size
+        locations, texts = _placed_texts(window, start, stop)
         super().__init__(texts, window.transcript.chain[0])
-        self._window, self._spots = window, spots
+        self._window = window
+        self._locations = locations
 
     def ref(self, number: int) -> str:
         """See `Corpus.ref`."""
-        output = self._window.transcript.output(self._spots[number])
+        location = self._locations[number]
+        output = self._window.transcript.output(location)
         return "" if output is None else output.ref
 
     def about(self, number: int) -> str:
@@ -140,34 +147,36 @@ class HistoryCorpus(Corpus):
 
         Whoever looks for a path or a command finds it in the arguments, and wants the result.
         """
-        index, part, _ = self._spots[number]
+        index, part, _ = self._locations[number]
         transcript = self._window.transcript
-        leaf = transcript.messages[index].parts[part]
-        if not isinstance(leaf, ToolCall):
-            call = transcript.call_for(index, part)
-            return (
-                transcript.messages[index].role
-                if call is None
-                else _call_title(call)
-            )
-        spot = transcript.result_for(index, part)
-        result = (
-            None
-            if spot is None or spot[0] >= self._window.size
-            else transcript.output(spot)
-        )
-        title = _call_title(leaf)
-        return (
-            title
-            if result is None
-            else f"{title}, its result: ref={result.ref}"
-        )
+        message = transcript.messages[index]
+        leaf = message.parts[part]
+        if isinstance(leaf, ToolCall):
+            title = _call_title(leaf)
+            result = self._result_of(index, part)
+            if result is None:
+                return title
+            return f"{title}, its result: ref={result.ref}"
+        call = transcript.call_for(index, part)
+        if call is None:
+            return message.role
+        return _call_title(call)
+
+    def _result_of(self, index: int, part: int) -> Output | None:
+        """The result of a call, as far as the view has it."""
+        transcript = self._window.transcript
+        location = transcript.result_for(index, part)
+        if location is None or location[0] >= self._window.size:
+            return None
+        return transcript.output(location)
 
     def is_left(self, number: int) -> bool:
         """See `Corpus.is_left`."""
-        window, spot = self._window, self._spots[number]
-        is_read = spot[0] >= window.read_from and not window.hidden(spot[0])
-        return not is_read or window.edit_at(spot) is not None
+        window = self._window
+        location = self._locations[number]
+        index = location[0]
+        is_read = index >= window.read_from and not window.hidden(index)
+        return not is_read or window.edit_at(location) is not None
 
     @property
     def visible_lines(self) -> frozenset[str]:
@@ -175,13 +184,14 @@ class HistoryCorpus(Corpus):
         texts = tuple(_visible_texts(self._window))
         # a view stays as it is between two searches; a text keeps its hash
         key = self.root, "visible", tuple(map(hash, texts))
-        lines: frozenset[str] | None = _LOOKED.get(key)
-        if lines is None:
-            lines = frozenset(
-                bare(line) for text in texts for line in text.split("\n")
-            )
-            _LOOKED.put(key, lines, sum(map(len, texts)))
-        return lines
+        visible: frozenset[str] | None = _LOOKED.get(key)
+        if visible is None:
+            lines = set[str]()
+            for text in texts:
+                lines.update(map(bare, text.split("\n")))
+            visible = frozenset(lines)
+            _LOOKED.put(key, visible, sum(map(len, texts)))
+        return visible
 
     @property
     def begins_with(self) -> Sequence[str]:
@@ -191,19 +201,17 @@ class HistoryCorpus(Corpus):
         came before, and that names its index.
         """
         transcript = self._window.transcript
-        stop = next(
-            iter(transcript.marked("begins", 0, self._window.size)),
-            self._window.size,
-        )
-        texts = (
-            part.text
-            for message in transcript.messages[:stop]
-            for part in message.parts
-            if message.role == "user" and isinstance(part, Text)
-        )
-        refs = dict.fromkeys(
-            pointer.ref for text in texts for pointer in pointers(text)
-        )
+        size = self._window.size
+        first_reply = next(iter(transcript.marked("begins", 0, size)), size)
+        refs = dict[str, None]()
+        for message in transcript.messages[:first_reply]:
+            if message.role != "user":
+                continue
+            for part in message.parts:
+                if isinstance(part, Text):
+                    refs |= {
+                        pointer.ref: None for pointer in pointers(part.text)
+                    }
         return tuple(refs)[:_MOST_BEGINNINGS]
 
 
@@ -223,16 +231,16 @@ class RangeCorpus(HistoryCorpus):
 def _call_title(call: ToolCall) -> str:
     """A call by the name of its tool, and its first argument: of a path the end tells most."""
     fields = fields_of(call.arguments) or {}
-    value = next(
-        (value for value in fields.values() if isinstance(value, str)), ""
-    )
-    argument = on_one_line(value, _ABOUT_CHARS)
-    if "/" in value and " " not in value.strip():
-        argument = (
-            value
-            if len(value) <= _ABOUT_CHARS
-            else f"…{value[-_ABOUT_CHARS:]}"
-        )
+    texts = (value for value in fields.values() if isinstance(value, str))
+    value = next(texts, "")
+    is_path = "/" in value and " " not in value.strip()
+    if not is_path:
+        argument = on_one_line(value, _ABOUT_CHARS)
+    elif len(value) <= _ABOUT_CHARS:
+        argument = value
+    else:
+        end = value[-_ABOUT_CHARS:]
+        argument = f"…{end}"
     return f"{call.name} {argument}".strip()
 
 
@@ -245,8 +253,10 @@ def _placed_texts(
     placed: tuple[Sequence[Location], Sequence[str]] | None = _LOOKED.get(key)
     if placed is None:
         pairs = list(_texts_of(window, start, stop))
-        placed = [spot for spot, _ in pairs], [text for _, text in pairs]
-        _LOOKED.put(key, placed, _SPOT_BYTES * len(pairs))
+        locations = [location for location, _ in pairs]
+        texts = [text for _, text in pairs]
+        placed = locations, texts
+        _LOOKED.put(key, placed, _LOCATION_BYTES * len(pairs))
     return placed
 
 
@@ -254,29 +264,38 @@ def _texts_of(
     window: Window, start: int, stop: int
 ) -> Iterator[tuple[Location, str]]:
     """The texts of the messages of a range, each with its place."""
-    words, messages = window.words, window.transcript.messages
+    words = window.words
+    messages = window.transcript.messages
     recalls = set[str]()
     for index in range(start, stop):
         for number, part in enumerate(messages[index].parts):
-            if isinstance(part, ToolResult):
-                if part.call_id not in recalls:
-                    for item, leaf in enumerate(part.content):
-                        if isinstance(leaf, Text) and leaf.text:
-                            yield (index, number, item), leaf.text
-            elif isinstance(part, ToolCall):
+            if isinstance(part, ToolCall):
+                # ids may come again
+                recalls.discard(part.id)
                 if words.is_recall(part.name, index):
                     recalls.add(part.id)
-                else:
-                    recalls.discard(part.id)  # ids may come again
-                    yield (index, number, 0), part.arguments
-            elif isinstance(part, Text) and part.text:
-                yield (index, number, 0), part.text
+                    continue
+            elif isinstance(part, ToolResult):
+                if part.call_id in recalls:
+                    continue
+                for item, leaf in enumerate(part.content):
+                    if isinstance(leaf, Text) and leaf.text:
+                        yield (index, number, item), leaf.text
+                continue
+            text = _text_of(part)
+            # the arguments of a call are looked through even if there are none
+            if text or isinstance(part, ToolCall):
+                yield (index, number, 0), text
 
 
 def _text_of(leaf: Part | Content) -> str:
-    if isinstance(leaf, ToolCall):
-        return leaf.arguments
-    return leaf.text if isinstance(leaf, Text) else ""
+    match leaf:
+        case ToolCall():
+            return leaf.arguments
+        case Text():
+            return leaf.text
+        case _:
+            return ""
 
 
 def _visible_texts(window: Window) -> Iterator[str]:
@@ -285,7 +304,10 @@ def _visible_texts(window: Window) -> Iterator[str]:
     for index in window.visible_in(window.read_from, window.size):
         for part, item, leaf in leaves_of(messages[index]):
             edit = window.edit_at((index, part, item))
-            yield _text_of(leaf) if edit is None else edit.text
+            if edit is None:
+                yield _text_of(leaf)
+            else:
+                yield edit.text
     for placed in window.open_summaries:
         yield from placed.edit.texts
 

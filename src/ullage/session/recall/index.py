@@ -43,13 +43,11 @@ class Index:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
+        splitter = Splitter()
         places: dict[str, list[int]] = {}
-        splitter, counts, chars, number = (
-            Splitter(),
-            list[int](),
-            list[int](),
-            0,
-        )
+        counts = list[int]()
+        chars = list[int]()
+        number = 0
         for text in texts:
             spans = texts_of(text)
             counts.append(len(spans))
@@ -57,13 +55,15 @@ class Index:
             if _ESCAPED in text:
                 spans = [span.replace(_ESCAPED, " ") for span in spans]
             for span in spans:
-                for term in {*splitter.terms(span)}:
+                terms = {*splitter.terms(span)}
+                for term in terms:
                     if term in places:
                         places[term].append(number)
                     else:
                         places[term] = [number]
                 number += 1
         self.starts = [0, *accumulate(counts)]
+        # a span has at most 200 characters, so that its length is a byte
         self._chars = bytes(chars)
         self._places = {
             intern(term): array(_PLACE, numbers).tobytes()
@@ -73,16 +73,19 @@ class Index:
     @property
     def size_bytes(self) -> int:
         """About how much memory it takes."""
+        terms = _BYTES_PER_TERM * len(self._places)
         places = sum(map(len, self._places.values()))
-        return _BYTES_PER_TERM * len(self._places) + places + len(self._chars)
+        return terms + places + len(self._chars)
 
     def count(self, term: str) -> int:
         """On how many spans a term stands."""
-        return len(self._places.get(term, b"")) // _PLACE_BYTES
+        places = self._places.get(term, b"")
+        return len(places) // _PLACE_BYTES
 
     def places(self, term: str) -> Sequence[int]:
         """The numbers of the spans on which a term stands, in order."""
-        return memoryview(self._places.get(term, b"")).cast(_PLACE)
+        places = self._places.get(term, b"")
+        return memoryview(places).cast(_PLACE)
 
     def chars(self, span: int) -> int:
         """The length of a span."""
@@ -90,11 +93,12 @@ class Index:
 
     def texts_at(self, spans: Sequence[int]) -> Iterator[int]:
         """The numbers of the texts that these spans are of, each once; the spans are in order."""
-        at = 0
-        while at < len(spans):
-            text = bisect_right(self.starts, spans[at]) - 1
+        index = 0
+        while index < len(spans):
+            text = bisect_right(self.starts, spans[index]) - 1
             yield text
-            at = bisect_left(spans, self.starts[text + 1], at)
+            next_start = self.starts[text + 1]
+            index = bisect_left(spans, next_start, index)
 
     def text_of(self, span: int) -> tuple[int, int]:
         """The number of the text that a span is of, and the number of the span in it."""
@@ -107,12 +111,13 @@ def blocks_of(texts: Sequence[str]) -> Iterator[Block]:
 
     Where one ends is told by what comes before, so more texts at the end change none but the last.
     """
-    start, chars = 0, 0
+    start = chars = 0
     for number, text in enumerate(texts, 1):
         chars += len(text)
         if chars >= BLOCK_CHARS:
             yield start, number
-            start, chars = number, 0
+            start = number
+            chars = 0
     if start < len(texts):
         yield start, len(texts)
 
@@ -126,7 +131,8 @@ def index_of(texts: Sequence[str], root: bytes) -> Index:
     """
     if not root:
         return Index(texts)
-    key = root, "index", tuple((len(text), hash(text)) for text in texts)
+    contents = tuple((len(text), hash(text)) for text in texts)
+    key = root, "index", contents
     index: Index | None = _INDEXES.get(key)
     if index is None:
         index = Index(texts)

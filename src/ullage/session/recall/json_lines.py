@@ -6,7 +6,7 @@ Line by line each of its values is found by itself, and those beside it are its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -26,17 +26,26 @@ def json_lines(text: str) -> str | None:
     A string that holds JSON is read as what it holds. None: the text is no such document, or a
     very long one.
     """
-    value = data_in(text) if len(text) <= MOST_CHARS else None
-    return None if value is None else "\n".join(_lines(value, ()))
+    if len(text) > MOST_CHARS:
+        return None
+    value = data_in(text)
+    if value is None:
+        return None
+    return "\n".join(_lines(value, ()))
 
 
 def _lines(value: Any, path: Path) -> Iterator[str]:
-    inner = data_in(value) if isinstance(value, str) else None
-    value = value if inner is None else inner
-    if not value or not isinstance(value, (dict, list)):
-        yield f"{named(path)}: {_encode(value).decode()}"
+    if isinstance(value, str):
+        document = data_in(value)
+        if document is not None:
+            value = document
+    if value and isinstance(value, dict):
+        items: Iterable[tuple[Any, Any]] = value.items()
+    elif value and isinstance(value, list):
+        items = enumerate(value)
+    else:
+        json = _encode(value).decode()
+        yield f"{named(path)}: {json}"
         return
-    for key, item in (
-        value.items() if isinstance(value, dict) else enumerate(value)
-    ):
+    for key, item in items:
         yield from _lines(item, (*path, key))

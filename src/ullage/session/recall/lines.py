@@ -86,24 +86,32 @@ def search_lines(
         PatternError: see `ullage.session.recall.grep.search`.
     """
     blocks = _newest(corpus)
-    if not query.pattern:
-        best = _by_words(corpus, query.words, blocks)
-    else:
+    if query.pattern:
         best = iter((yield from _by_pattern(corpus, query, blocks)))
-    skipped, page = query.skipped, _Page(corpus, page_chars - _LAST_CHARS)
-    number, is_more = 1, False
-    for place in islice(_distinct(corpus, best), query.skipped, MOST_LINES):
-        if page.add(place):
+    else:
+        best = _by_words(corpus, query.words, blocks)
+    room_chars = page_chars - _LAST_CHARS
+    page = _Page(corpus, room_chars)
+    number = 1
+    skipped = query.skipped
+    is_more = False
+    # the pages before the one that is wanted are filled too: they tell where it begins
+    for hit in islice(_distinct(corpus, best), query.skipped, MOST_LINES):
+        if page.add(hit):
             continue
         is_more = number == query.page
         if is_more:
             break
-        skipped, number = skipped + page.count, number + 1
-        page = _Page(corpus, page_chars - _LAST_CHARS)
-        page.add(place)
+        skipped += page.count
+        number += 1
+        page = _Page(corpus, room_chars)
+        page.add(hit)
     if number < query.page:
-        skipped, page = skipped + page.count, _Page(corpus, 0)
-    return f"{page}{_footer(skipped, page.count, _scope_text(corpus, blocks), is_more=is_more)}"
+        skipped += page.count
+        page = _Page(corpus, 0)
+    searched = _scope_text(corpus, blocks)
+    footer = _footer(skipped, page.count, searched, is_more=is_more)
+    return f"{page}{footer}"
 
 
 def _newest(corpus: Corpus) -> list[Block]:
@@ -111,13 +119,16 @@ def _newest(corpus: Corpus) -> list[Block]:
 
     A block is left out whole, so that the others are the same however long the history is.
     """
-    blocks, chars = list[Block](), 0
+    blocks = list[Block]()
+    chars = 0
     for start, stop in reversed(list(blocks_of(corpus.texts))):
-        chars += sum(map(len, corpus.texts[start:stop]))
+        texts = corpus.texts[start:stop]
+        chars += sum(map(len, texts))
         if blocks and chars > MOST_CHARS:
             break
         blocks.append((start, stop))
-    return blocks[::-1]
+    blocks.reverse()
+    return blocks
 
 
 def _by_words(
@@ -127,23 +138,29 @@ def _by_words(
 
     What somebody looks for often stands next to the line that has its words.
     """
-    texts, spans = corpus.texts, dict[int, list[str]]()
+    texts = corpus.texts
     indexes = [
         index_of(texts[start:stop], corpus.root) for start, stop in blocks
     ]
-    given, rank = set[tuple[int, int]](), 0
+    text_lines = dict[int, list[str]]()
+    yielded = set[tuple[int, int]]()
+    rank = 0
     for hit in ranked(indexes, words):
         number = blocks[0][0] + hit.text
         if not corpus.is_left(number):
             continue
-        if number not in spans:
-            spans[number] = texts_of(texts[number])
-        lines, rank = spans[number], rank + 1
-        beside = _BESIDE if rank <= _BEST_LINES else ()
-        for at in (hit.span, *(hit.span + step for step in beside)):
-            if 0 <= at < len(lines) and (number, at) not in given:
-                given.add((number, at))
-                yield LineHit(number, at, lines[at])
+        if number not in text_lines:
+            text_lines[number] = texts_of(texts[number])
+        lines = text_lines[number]
+        rank += 1
+        spans = [hit.span]
+        if rank <= _BEST_LINES:
+            spans += (hit.span + step for step in _BESIDE)
+        for span in spans:
+            is_new = (number, span) not in yielded
+            if is_new and 0 <= span < len(lines):
+                yielded.add((number, span))
+                yield LineHit(number, span, lines[span])
 
 
 def _by_pattern(
@@ -151,36 +168,38 @@ def _by_pattern(
 ) -> Steps[Sequence[LineHit]]:
     """The lines that match a pattern, the newest text first, or in the order of the words."""
     oldest = blocks[0][0] if blocks else 0
-    numbers = filter(
-        corpus.is_left, range(len(corpus.texts) - 1, oldest - 1, -1)
+    newest_first = range(len(corpus.texts) - 1, oldest - 1, -1)
+    texts = (
+        (number, corpus.texts[number])
+        for number in newest_first
+        if corpus.is_left(number)
     )
-    texts = ((number, corpus.texts[number]) for number in numbers)
     hits = yield from matches(texts, query.pattern, query.ignore_case)
-    matching, number, spans = list[LineHit](), -1, list[Span]()
+    matching = list[LineHit]()
+    number = -1
+    spans = list[Span]()
     for hit in hits:
         if hit.text != number:
-            number, spans = hit.text, list(spans_of(corpus.texts[hit.text]))
-        at = bisect_right(spans, hit.place, key=attrgetter("start")) - 1
-        matching.append(LineHit(number, at, spans[at].text))
+            number = hit.text
+            spans = list(spans_of(corpus.texts[number]))
+        index = bisect_right(spans, hit.place, key=attrgetter("start")) - 1
+        matching.append(LineHit(number, index, spans[index].text))
     if not query.words:
         return matching
+    best = _by_words(corpus, query.words, blocks)
     matching_lines = set(matching)
-    best = [
-        line
-        for line in _by_words(corpus, query.words, blocks)
-        if line in matching_lines
-    ]
-    return list(dict.fromkeys([*best, *matching]))
+    ordered = [line for line in best if line in matching_lines]
+    return list(dict.fromkeys([*ordered, *matching]))
 
 
-def _distinct(corpus: Corpus, places: Iterator[LineHit]) -> Iterator[LineHit]:
+def _distinct(corpus: Corpus, hits: Iterator[LineHit]) -> Iterator[LineHit]:
     """The lines that say something, are not in view, and are none of those before them."""
     seen = {*corpus.visible_lines}
-    for place in places:
-        line = bare(place.line)
+    for hit in hits:
+        line = bare(hit.line)
         if line not in seen and any(map(str.isalnum, line)):
             seen.add(line)
-            yield place
+            yield hit
 
 
 class _Page:
@@ -201,15 +220,16 @@ class _Page:
         self._spans: dict[int, list[Span]] = {}
         self._rows: dict[int, list[Span]] = {}
 
-    def add(self, place: LineHit) -> bool:
+    def add(self, hit: LineHit) -> bool:
         """Put a line on the page; False if there is no room for it, but for the first one."""
-        number = place.text
+        number = hit.text
         if number not in self._spans:
             self._spans[number] = list(spans_of(self._corpus.texts[number]))
-        span = self._spans[number][place.span]
+        span = self._spans[number][hit.span]
         self._room_chars -= len(_line(span)) + 1
         if number not in self._rows:
-            self._room_chars -= len(self._head(number, span)) + 1
+            head = self._head(number, span)
+            self._room_chars -= len(head) + 1
         if self._room_chars < 0 and self.count:
             return False
         self._rows.setdefault(number, []).append(span)
@@ -217,26 +237,31 @@ class _Page:
         return True
 
     def _head(self, number: int, span: Span) -> str:
+        head = f"ref={self._corpus.ref(number)} offset={span.start}"
         about = self._corpus.about(number)
-        return f"ref={self._corpus.ref(number)} offset={span.start}{about and f' of {about}'}"
+        return f"{head} of {about}" if about else head
 
     def __str__(self) -> str:
         lines = list[str]()
         for number, spans in self._rows.items():
             spans.sort()
-            lines += [self._head(number, spans[0]), *map(_line, spans)]
+            lines.append(self._head(number, spans[0]))
+            lines += map(_line, spans)
         return "".join(f"{line}\n" for line in lines)
 
 
 def _line(span: Span) -> str:
     """A line as a page shows it: on one line, so that no text looks like a head or a notice."""
-    return f"{span.line}: {_OTHER_ENDS.sub(' ', span.text)}"
+    text = _OTHER_ENDS.sub(" ", span.text)
+    return f"{span.line}: {text}"
 
 
 def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
     """How many characters were searched, in words."""
-    searched = corpus.texts[blocks[0][0] :] if blocks else []
-    chars = sum(map(len, searched))
+    chars = 0
+    if blocks:
+        oldest = blocks[0][0]
+        chars = sum(map(len, corpus.texts[oldest:]))
     if chars < corpus.chars:
         return f"the newest {chars:,} of {corpus.chars:,} characters searched"
     return f"{chars:,} characters searched"
@@ -245,10 +270,14 @@ def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
 def _footer(skipped: int, count: int, searched: str, *, is_more: bool) -> str:
     """The last line of a page: which lines it has, and how to read on."""
     if not count:
-        return f"[{'no more lines' if skipped else 'no line'}; {searched}]"
+        nothing = "no more lines" if skipped else "no line"
+        return f"[{nothing}; {searched}]"
+    first = skipped + 1
     stop = skipped + count
-    more = f" More lines: the same call with offset={stop}." if is_more else ""
+    more = ""
+    if is_more:
+        more = f" More lines: the same call with offset={stop}."
     return (
-        f"[lines {skipped + 1:,} to {stop:,}, best first; {searched}. "
+        f"[lines {first:,} to {stop:,}, best first; {searched}. "
         f"Read on at one: with its ref and offset alone.{more}]"
     )

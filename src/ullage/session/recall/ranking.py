@@ -58,23 +58,28 @@ def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
     """
     terms = _term_weights(indexes, query)
     block_weights = [_span_weights(index, terms) for index in indexes]
-    sizes = sorted(
-        weight for weights in block_weights for weight in weights.values()
-    )
-    least = sizes[-MOST_SPANS:][:1]
-    # spans that weigh less are not ranked, unless they stand beside one that does not
-    hits, text_number = list[Hit](), 0
+    least = _least_weight(block_weights)
+    hits = list[Hit]()
+    text_number = 0
     for index, weights in zip(indexes, block_weights, strict=True):
         if weights:
-            hits += _hits(
-                index,
-                weights,
-                least[0],
-                _text_shares(index, terms),
-                text_number,
-            )
+            shares = _text_shares(index, terms)
+            hits += _hits(index, weights, least, shares, text_number)
         text_number += len(index.starts) - 1
     return sorted(hits, reverse=True)
+
+
+def _least_weight(block_weights: Sequence[dict[int, int]]) -> int:
+    """The weight of the last span that is ranked for its own sake; 0 where there is none.
+
+    Spans that weigh less are not ranked, unless they stand beside one that does not.
+    """
+    sizes = list[int]()
+    for weights in block_weights:
+        sizes += weights.values()
+    sizes.sort(reverse=True)
+    ranked_sizes = sizes[:MOST_SPANS]
+    return ranked_sizes[-1] if ranked_sizes else 0
 
 
 def _term_weights(
@@ -87,20 +92,19 @@ def _term_weights(
         term: sum(index.count(term) for index in indexes)
         for term in frequencies
     }
-    weights, room = list[tuple[str, int]](), MOST_PLACES
-    for term in sorted(
-        filter(counts.get, frequencies), key=lambda term: (counts[term], term)
-    ):
-        room -= counts[term]
+    rarest_first = sorted(
+        (count, term) for term, count in counts.items() if count
+    )
+    weights = list[tuple[str, int]]()
+    room = MOST_PLACES
+    for count, term in rarest_first:
+        room -= count
         if room < 0 and weights:
             break
-        rarity = log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
-        weights.append(
-            (
-                term,
-                round(_SCALE * rarity**2 * (1 + log(frequencies[term]) / 2)),
-            )
-        )
+        rarity = log(1 + (total - count + 0.5) / (count + 0.5))
+        repetition = 1 + log(frequencies[term]) / 2
+        weight = round(_SCALE * rarity**2 * repetition)
+        weights.append((term, weight))
     return weights
 
 
@@ -134,19 +138,15 @@ def _hits(
     text_number: int,
 ) -> Iterator[Hit]:
     """The spans of a block that have the least weight on themselves, and those beside them."""
-    starts, weight_of = index.starts, weights.get
-    borders = {*starts}
-    candidates = {span for span, weight in weights.items() if weight >= least}
-    for span in [*candidates]:
-        if span not in borders:
-            candidates.add(span - 1)
-        if span + 1 not in borders:
-            candidates.add(span + 1)
-    text, begin, stop = -1, 0, 0
-    for span in sorted(candidates):
+    starts = index.starts
+    weight_of = weights.get
+    text = -1
+    begin = stop = 0
+    for span in sorted(_candidates(weights, least, {*starts})):
         if span >= stop:
             text = bisect_right(starts, span) - 1
-            begin, stop = starts[text], starts[text + 1]
+            begin = starts[text]
+            stop = starts[text + 1]
         weight = weight_of(span, 0) + shares[text]
         if span > begin:
             weight += weight_of(span - 1, 0) // 2
@@ -155,3 +155,23 @@ def _hits(
         size = _SPAN_CHARS + index.chars(span)
         weight = weight * _SPAN_CHARS // size
         yield Hit(weight, text_number + text, span - begin)
+
+
+def _candidates(
+    weights: dict[int, int], least: int, borders: set[int]
+) -> set[int]:
+    """The spans that have the least weight, and those beside them in the same text.
+
+    Args:
+        weights: of the spans of a block.
+        least: the least weight.
+        borders: the first span of each text, and what would come next.
+    """
+    heavy = [span for span, weight in weights.items() if weight >= least]
+    candidates = {*heavy}
+    for span in heavy:
+        if span not in borders:
+            candidates.add(span - 1)
+        if span + 1 not in borders:
+            candidates.add(span + 1)
+    return candidates

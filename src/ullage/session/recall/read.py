@@ -46,11 +46,14 @@ def characters(
         return f"[nothing after character {source.chars:,}: the output ends there]"
     target = min(offset + page_chars, source.chars)
     stop = yield from _safe_cut(source, target)
-    stop = stop if stop > offset else target
+    if stop <= offset:
+        # no safe cut in reach: the page ends where it has to
+        stop = target
     page = yield from source.span(offset, stop)
     if stop >= source.chars:
         return page
-    return f"{page}\n{words.more(source.ref, offset, stop, source.chars, reference)}"
+    more = words.more(source.ref, offset, stop, source.chars, reference)
+    return f"{page}\n{more}"
 
 
 def lines(
@@ -69,23 +72,24 @@ def lines(
     start = max(offset, 0)
     if start >= total:
         return f"[no line {start + 1:,}: the output has {total:,} lines]"
-    at = yield from source.line_start(start)
+    begin = yield from source.line_start(start)
     rows: list[str] = []
-    room = page_chars
-    for number in range(start + 1, min(start + max(limit, 1), total) + 1):
-        end = yield from source.newline_from(at)
-        text = yield from _clip(source, at, end, words)
-        page = numbered(number, text)
-        room -= len(page) + 1
-        if room < 0 and rows:
+    room_chars = page_chars
+    last = min(start + max(limit, 1), total)
+    for number in range(start + 1, last + 1):
+        end = yield from source.newline_from(begin)
+        text = yield from _clip(source, begin, end, words)
+        row = numbered(number, text)
+        room_chars -= len(row) + 1
+        # the first line is shown whatever its length
+        if room_chars < 0 and rows:
             break
-        rows.append(page)
-        at = end + 1
+        rows.append(row)
+        begin = end + 1
     stop = start + len(rows)
     if stop < total:
-        rows.append(
-            f"[lines {start + 1:,} to {stop:,} of {total:,}. Next: offset={stop}]"
-        )
+        shown = f"lines {start + 1:,} to {stop:,} of {total:,}"
+        rows.append(f"[{shown}. Next: offset={stop}]")
     return "\n".join(rows)
 
 
@@ -97,9 +101,10 @@ def _clip(
     if end - start <= LINE_CHARS:
         return text
     stop = safe_cut(text, LINE_CHARS)
+    beginning = text[:stop]
     more = end - start - stop
     call = words.read_on(source.ref, start + stop)
-    return f"{text[:stop]} [… {more:,} more characters: {call}]"
+    return f"{beginning} [… {more:,} more characters: {call}]"
 
 
 def _safe_cut(source: OutputReader, at: int) -> Steps[int]:

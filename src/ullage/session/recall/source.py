@@ -21,29 +21,29 @@ class OutputReader:
     """The text of one output, whose chunks are fetched when they are needed.
 
     Args:
-        found: an output at hand, which is one chunk and never copied; or what a store says of it.
+        output: one at hand, which is one chunk and never copied; or what a store says of it.
     """
 
     def __init__(self, output: Output | Shape) -> None:
         self.ref = output.ref
-        self._found = output
-        if isinstance(output, Output):
-            self._held = {0: output.text} if output.text else {}
-            chars = list(map(len, self._held.values()))
+        self._output = output
+        self._chunks: dict[int, str] = {}
+        if isinstance(output, Shape):
+            sizes = [extent.chars for extent in output.chunks]
+        elif output.text:
+            self._chunks[0] = output.text
+            sizes = [len(output.text)]
         else:
-            self._held = {}
-            chars = [extent.chars for extent in output.chunks]
-        self.starts = [0, *accumulate(chars)]
+            sizes = []
+        self.starts = [0, *accumulate(sizes)]
         self.chars = self.starts[-1]
 
     @cached_property
     def _shape(self) -> Shape:
         """What is at hand is measured when somebody asks."""
-        return (
-            Shape.of(self._found)
-            if isinstance(self._found, Output)
-            else self._found
-        )
+        if isinstance(self._output, Output):
+            return Shape.of(self._output)
+        return self._output
 
     @property
     def size_bytes(self) -> int:
@@ -58,38 +58,34 @@ class OutputReader:
     @cached_property
     def newlines(self) -> list[int]:
         """How many newlines come before each chunk, and how many there are in all."""
-        return [
-            0,
-            *accumulate(extent.newlines for extent in self._shape.chunks),
-        ]
+        counts = (extent.newlines for extent in self._shape.chunks)
+        return [0, *accumulate(counts)]
 
     def pieces(self) -> Iterator[tuple[int, int, bool]]:
         """(start, stop, whether a newline is in it) of pieces that join to the whole."""
         for n in range(len(self.starts) - 1):
-            has_newline = self.newlines[n + 1] > self.newlines[n]
-            for start in range(
-                self.starts[n], self.starts[n + 1], PIECE_CHARS
-            ):
-                yield (
-                    start,
-                    min(start + PIECE_CHARS, self.starts[n + 1]),
-                    has_newline,
-                )
+            has_newline = self._has_newline(n)
+            end = self.starts[n + 1]
+            for start in range(self.starts[n], end, PIECE_CHARS):
+                stop = min(start + PIECE_CHARS, end)
+                yield start, stop, has_newline
 
     def chunk(self, n: int) -> Steps[str]:
         """The text of a chunk; the last two are kept."""
-        text = self._held.get(n)
+        text = self._chunks.get(n)
         if text is None:
             text = yield Chunk(self.ref, n)
             # dictionaries keep their order: the first is the one fetched longest ago
-            if len(self._held) > 1:
-                del self._held[next(iter(self._held))]
-            self._held[n] = text
+            if len(self._chunks) > 1:
+                oldest = next(iter(self._chunks))
+                del self._chunks[oldest]
+            self._chunks[n] = text
         return text
 
     def span(self, start: int, stop: int) -> Steps[str]:
         """The characters from ``start`` to before ``stop``."""
-        start, stop = max(start, 0), min(stop, self.chars)
+        start = max(start, 0)
+        stop = min(stop, self.chars)
         parts = []
         n = self._chunk_at(start)
         while start < stop:
@@ -106,12 +102,16 @@ class OutputReader:
             return 0
         n = max(bisect_right(self.newlines, number - 1) - 1, 0)
         text = yield from self.chunk(n)
-        low, high, count = 0, len(text), number - self.newlines[n]
-        while high - low > 64:  # halving, at the speed of count
+        count = number - self.newlines[n]
+        low = 0
+        high = len(text)
+        # halving, at the speed of count
+        while high - low > 64:
             middle = (low + high) // 2
-            here = text.count("\n", low, middle)
-            if here < count:
-                low, count = middle, count - here
+            in_lower_half = text.count("\n", low, middle)
+            if in_lower_half < count:
+                low = middle
+                count -= in_lower_half
             else:
                 high = middle
         for _ in range(count):
@@ -121,25 +121,30 @@ class OutputReader:
     def newline_from(self, at: int) -> Steps[int]:
         """The first newline at or after ``at``; the length of the whole if there is none."""
         for n in range(self._chunk_at(at), len(self.starts) - 1):
-            if self.newlines[n + 1] > self.newlines[n]:
-                text = yield from self.chunk(n)
-                position = text.find("\n", max(at - self.starts[n], 0))
-                if position >= 0:
-                    return self.starts[n] + position
+            if not self._has_newline(n):
+                continue
+            text = yield from self.chunk(n)
+            base = self.starts[n]
+            position = text.find("\n", max(at - base, 0))
+            if position >= 0:
+                return base + position
         return self.chars
 
     def newline_before(self, at: int) -> Steps[int]:
         """The last newline before ``at``; -1 if there is none."""
-        for n in range(self._chunk_at(at), -1, -1):
-            if (
-                n < len(self.starts) - 1
-                and self.newlines[n + 1] > self.newlines[n]
-            ):
-                text = yield from self.chunk(n)
-                position = text.rfind("\n", 0, max(at - self.starts[n], 0))
-                if position >= 0:
-                    return self.starts[n] + position
+        last = len(self.starts) - 2
+        for n in range(min(self._chunk_at(at), last), -1, -1):
+            if not self._has_newline(n):
+                continue
+            text = yield from self.chunk(n)
+            base = self.starts[n]
+            position = text.rfind("\n", 0, max(at - base, 0))
+            if position >= 0:
+                return base + position
         return -1
 
     def _chunk_at(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1
+
+    def _has_newline(self, n: int) -> bool:
+        return self.newlines[n + 1] > self.newlines[n]

@@ -36,7 +36,10 @@ def texts_of(text: str) -> list[str]:
     lines = text.split("\n")
     if max(map(len, lines)) <= SPAN_CHARS:
         return lines
-    return [line[start:stop] for line in lines for start, stop in _parts(line)]
+    texts = list[str]()
+    for line in lines:
+        texts += (line[start:stop] for start, stop in _parts(line))
+    return texts
 
 
 def spans_of(text: str) -> Iterator[Span]:
@@ -52,11 +55,13 @@ def _parts(line: str) -> Iterator[tuple[int, int]]:
     """Where the spans of a line begin and end."""
     start = 0
     while len(line) - start > SPAN_CHARS:
-        stop = line.find(_ESCAPED, start, start + SPAN_CHARS) + len(_ESCAPED)
-        if stop < len(_ESCAPED):
-            stop = _last_break(
-                line, start + SPAN_CHARS // 2, start + SPAN_CHARS
-            )
+        most = start + SPAN_CHARS
+        escaped = line.find(_ESCAPED, start, most)
+        if escaped >= 0:
+            stop = escaped + len(_ESCAPED)
+        else:
+            middle = start + SPAN_CHARS // 2
+            stop = _last_break(line, middle, most)
         yield start, stop
         start = stop
     yield start, len(line)

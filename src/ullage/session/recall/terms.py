@@ -55,7 +55,8 @@ def _terms(word: str) -> Iterator[str]:
 
 def _worth(word: str) -> Iterator[str]:
     """A word in small letters; nothing of a single letter or digit, which stands everywhere."""
-    if len(word) > 1 or not word.isascii():
+    is_one_sign = len(word) == 1 and word.isascii()
+    if not is_one_sign:
         yield word.lower()
 
 

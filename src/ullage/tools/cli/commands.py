@@ -16,7 +16,7 @@ from ullage.core.errors import ConfigError, UllageError
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
 from ullage.doors.files.changing import called_as
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     conversation,
     decide,
     decision_of,

@@ -11,7 +11,7 @@ import click
 
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     conversation,
     decide,
     decision_of,

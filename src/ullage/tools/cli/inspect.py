@@ -12,8 +12,8 @@ from rich.console import Console
 
 from ullage.core.errors import FormatError
 from ullage.documents import NAMES
-from ullage.session.stored import StoredConversation, conversation
-from ullage.session.why import why_of
+from ullage.session.stored.conversation import StoredConversation, conversation
+from ullage.session.stored.why import why_of
 from ullage.stores import is_url
 from ullage.tools.cli import why
 from ullage.tools.cli._choices import NamedChoice

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ullage.session.stored import conversation
+from ullage.session.stored.conversation import conversation
 from ullage.tools.cli._options import open_kept, print_json, store_options
 from ullage.tools.cli._page import save, typed
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of

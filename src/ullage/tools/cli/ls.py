@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.core.errors import StoreError
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     ConversationEntry,
     conversation_of,
     conversations,

@@ -18,7 +18,7 @@ from ullage.core.errors import UllageError
 from ullage.core.values.receipts import ReceiptTotals
 from ullage.doors.proxy.agents import MARK, arguments_for, setting_for
 from ullage.doors.proxy.config import UPSTREAMS, Config
-from ullage.session.receipts import written_here
+from ullage.session.receipts.writer import written_here
 from ullage.stores import default_path, is_url, open_lasting
 from ullage.tools.cli._options import short_path, usual_address
 from ullage.tools.cli._proxy import proxy_options, settings_of

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ullage.session.why import BatchNote, WindowRecord
+from ullage.session.stored.why import BatchNote, WindowRecord
 from ullage.tools.cli._options import ago, harmless
 from ullage.tools.replay.report.why import (
     COLUMNS,

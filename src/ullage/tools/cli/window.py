@@ -14,14 +14,14 @@ from rich.text import Text
 
 from ullage.core.history.hand import name_of
 from ullage.core.turn.hand import described
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     ConversationEntry,
     Leaf,
     StoredConversation,
     conversation,
     conversations,
 )
-from ullage.session.why import why_of
+from ullage.session.stored.why import why_of
 from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,

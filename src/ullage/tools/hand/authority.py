@@ -14,7 +14,7 @@ from ullage.core.errors import ConfigError
 from ullage.core.history.hand import entered_in, locations_of
 from ullage.core.history.transcript import Location
 from ullage.core.values.decisions import Decision, LedgerRef, Verb
-from ullage.session.stored import StoredConversation
+from ullage.session.stored.conversation import StoredConversation
 
 MODEL = "model"
 """The author of what a model decides by itself."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ullage.core.errors import ConfigError, UllageError
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
-from ullage.session.stored import (
+from ullage.session.stored.conversation import (
     ConversationEntry,
     StoredConversation,
     conversation_of,

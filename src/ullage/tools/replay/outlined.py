@@ -16,7 +16,11 @@ from msgspec import Struct
 from ullage.core.history.ledger import UsageRecord
 from ullage.core.history.outline import Outline
 from ullage.core.values.edits import Replace, ReplaceSpan
-from ullage.session.stored import CHARS_PER_TOKEN, Leaf, StoredConversation
+from ullage.session.stored.conversation import (
+    CHARS_PER_TOKEN,
+    Leaf,
+    StoredConversation,
+)
 from ullage.tools.replay.stored import StoredRun
 from ullage.tools.replay.trace import (
     KINDS,

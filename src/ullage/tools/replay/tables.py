@@ -160,23 +160,20 @@ def _costs_table(
     row: ReplaySummary, charges: Sequence[Charge], *, is_last: bool
 ) -> Table:
     """What a row costs at the prices of providers."""
-    title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
+    notes = _COSTS_NOTES if is_last else ()
     table = table_with(
-        title,
+        f"{_title_of(row)}: what it costs, raw and shown",
         ("prices of",),
         _COSTS,
-        notes=_COSTS_NOTES if is_last else (),
+        notes=notes,
     )
     for charge in charges:
         table.add_row(
-            charge.profile,
-            charge.clock,
-            f"{charge.runs:,}",
+            *_profile_cells(charge),
             dollars(charge.raw.cost_usd),
             dollars(charge.shown.cost_usd),
             percent(charge.usd_share, "unknown"),
-            percent(charge.raw.cached_share),
-            percent(charge.shown.cached_share),
+            *_cached_cells(charge),
         )
     return table
 
@@ -185,25 +182,36 @@ def _prefill_table(
     row: ReplaySummary, charges: Sequence[Charge], *, is_last: bool
 ) -> Table:
     """What a server of one's own works out for a row: no token of it costs money."""
-    title = f"{row.name} · {row.policy} · {label_of(row.room)}: what your own server works out"
+    notes = _PREFILL_NOTES if is_last else ()
     table = table_with(
-        title,
+        f"{_title_of(row)}: what your own server works out",
         ("cache of",),
         _PREFILL,
-        notes=_PREFILL_NOTES if is_last else (),
+        notes=notes,
     )
     for charge in charges:
         table.add_row(
-            charge.profile,
-            charge.clock,
-            f"{charge.runs:,}",
+            *_profile_cells(charge),
             f"{charge.raw.prefill_tokens:,}",
             f"{charge.shown.prefill_tokens:,}",
             percent(charge.prefill_share),
-            percent(charge.raw.cached_share),
-            percent(charge.shown.cached_share),
+            *_cached_cells(charge),
         )
     return table
+
+
+def _title_of(row: ReplaySummary) -> str:
+    """Which runs, under which policy, in how large a window."""
+    return f"{row.name} · {row.policy} · {label_of(row.room)}"
+
+
+def _profile_cells(charge: Charge) -> tuple[str, str, str]:
+    return charge.profile, charge.clock, f"{charge.runs:,}"
+
+
+def _cached_cells(charge: Charge) -> tuple[str, str]:
+    raw = percent(charge.raw.cached_share)
+    return raw, percent(charge.shown.cached_share)
 
 
 def _bill_table(row: ReplaySummary, *, is_last: bool) -> Table:

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ullage.core.values.texts import common_chars
+
 CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
 
@@ -179,15 +181,8 @@ _UNREAD = frozenset(
 
 
 def _common(text: str, next_text: str) -> str:
-    """The characters two texts begin with alike, found by halving: the comparing is in C."""
-    same, most = 0, min(len(text), len(next_text))
-    while same < most:
-        middle = (same + most + 1) // 2
-        if text[same:middle] == next_text[same:middle]:
-            same = middle
-        else:
-            most = middle - 1
-    return text[:same]
+    """The characters two texts begin with alike."""
+    return text[: common_chars(text, next_text)]
 
 
 def _bare(message: Wire) -> Wire:

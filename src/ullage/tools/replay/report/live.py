@@ -15,10 +15,10 @@ from string import Template
 from typing import Any, cast
 
 from ullage.core.errors import UllageError
-from ullage.session.current import current
 from ullage.session.drivers import run
-from ullage.session.stored import StoredConversation
-from ullage.session.why import WindowRecord, why_of
+from ullage.session.stored.conversation import StoredConversation
+from ullage.session.stored.current import current
+from ullage.session.stored.why import WindowRecord, why_of
 from ullage.stores import Store, innermost
 from ullage.tools.hand.described import as_page
 from ullage.tools.replay.cost.prices import OWN, PROFILES, ProfileChoice

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ullage import __version__
-from ullage.session.why import WindowRecord
+from ullage.session.stored.why import WindowRecord
 from ullage.tools.replay.cost.prices import ProfileChoice
 from ullage.tools.replay.outlined import Savings
 from ullage.tools.replay.report import PageLink, Picture, page_of

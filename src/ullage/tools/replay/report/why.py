@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ullage.core.values.cache_breaks import dollars
-from ullage.session.why import BatchNote, CauseTotal, LeftOut, WindowRecord
+from ullage.session.stored.why import (
+    BatchNote,
+    CauseTotal,
+    LeftOut,
+    WindowRecord,
+)
 
 When = Callable[[int], str]
 """A time in seconds since 1970, in words."""

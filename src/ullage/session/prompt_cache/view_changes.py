@@ -18,14 +18,14 @@ from ullage.core.values.cache_breaks import Cause
 from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import Batch, Drop
 from ullage.core.values.effects import Steps
-from ullage.session.heads import (
+from ullage.session.prompt_cache.heads import (
     HeadChange,
     changed_head,
     head_print,
     is_same_head,
     system_text,
 )
-from ullage.session.sent import RecentRequest, head_before
+from ullage.session.prompt_cache.sent import RecentRequest, head_before
 from ullage.session.view import RequestInfo
 
 

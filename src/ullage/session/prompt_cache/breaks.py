@@ -21,15 +21,19 @@ from ullage.core.values.cache_breaks import CacheBreak
 from ullage.core.values.effects import Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.session.sent import (
+from ullage.session.prompt_cache.sent import (
     Answered,
     RecentRequest,
     records_of,
     request_before,
 )
+from ullage.session.prompt_cache.view_changes import (
+    ViewChange,
+    find_change,
+    note_head,
+)
 from ullage.session.spend.cost import price_of
 from ullage.session.view import RequestInfo
-from ullage.session.view_changes import ViewChange, find_change, note_head
 from ullage.wires import wire_named
 
 _LEAST_TOKENS = 1_024

@@ -21,7 +21,7 @@ from typing import Any
 
 from ullage.core.errors import ConfigError
 from ullage.session.drivers import Actions, adrive, drive
-from ullage.session.streams import AsyncTap, Tap, source_of, tapped
+from ullage.session.provider.streams import AsyncTap, Tap, source_of, tapped
 from ullage.wires.base import stream_in
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 

@@ -36,7 +36,7 @@ from ullage.core.values.receipts import (
     name_of,
 )
 from ullage.core.values.usage import Usage
-from ullage.session.reckoning import (
+from ullage.session.receipts.reckoning import (
     RequestCounts,
     as_it_came,
     beside,

@@ -15,8 +15,8 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.outline import whole_outline
 from ullage.core.values.effects import Find, Steps
 from ullage.core.values.receipts import name_of
-from ullage.session.sent import sent_in
-from ullage.session.stored import StoredConversation
+from ullage.session.prompt_cache.sent import sent_in
+from ullage.session.stored.conversation import StoredConversation
 from ullage.session.view import RequestInfo
 
 

@@ -23,6 +23,7 @@ from ullage.core.turn.request import Header
 from ullage.core.values.cache_breaks import Cause
 from ullage.core.values.edits import whole
 from ullage.core.values.receipts import name_of
+from ullage.core.values.texts import common_chars
 
 _MARK_BYTES = 4
 _MARK_CHARS = 256
@@ -308,15 +309,3 @@ def _settings_change(
     if thinking:
         return HeadChange("thinking", f"({_names(thinking)})", 1.0)
     return HeadChange("settings", _names(names), 1.0)
-
-
-def common_chars(text: str, other: str) -> int:
-    """How many characters two texts begin with alike, found by halving: the comparing is in C."""
-    same, most = 0, min(len(text), len(other))
-    while same < most:
-        middle = (same + most + 1) // 2
-        if text[same:middle] == other[same:middle]:
-            same = middle
-        else:
-            most = middle - 1
-    return same

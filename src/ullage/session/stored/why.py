@@ -19,9 +19,13 @@ from ullage.core.tokens.catalog import lookup
 from ullage.core.values.cache_breaks import CacheBreak
 from ullage.core.values.edits import Batch, Replace, ReplaceSpan
 from ullage.core.values.usage import Usage
-from ullage.session.sent import SentRequest
+from ullage.session.prompt_cache.sent import SentRequest
 from ullage.session.spend.cost import cost_usd
-from ullage.session.stored import CHARS_PER_TOKEN, Leaf, StoredConversation
+from ullage.session.stored.conversation import (
+    CHARS_PER_TOKEN,
+    Leaf,
+    StoredConversation,
+)
 
 _MILLION = 1_000_000
 _MEDIA_TOKENS = 1_600

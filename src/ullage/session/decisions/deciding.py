@@ -20,14 +20,14 @@ from ullage.core.turn.settings import Settings
 from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
-from ullage.core.values.events import Event
-from ullage.session.preview import Preview, preview
+from ullage.session.changes import ChangeMixin
+from ullage.session.decisions.preview import Preview, preview
+from ullage.session.decisions.targets import target_of, undone_by
 from ullage.session.state import SessionState
-from ullage.session.targets import target_of, undone_by
 from ullage.session.view import RequestInfo
 
 
-class DecisionMixin:
+class DecisionMixin(ChangeMixin):
     """The part of a session that takes a user's decisions.
 
     Attributes:
@@ -38,9 +38,6 @@ class DecisionMixin:
     store: Any
     _state: SessionState
     _latest_view: Callable[[Mapping[str, Any] | None], Steps[RequestInfo]]
-    _change: Callable[
-        [Callable[[SessionState], tuple[SessionState, Sequence[Event]]]], None
-    ]
 
     @property
     def decisions(self) -> tuple[DecisionEntry, ...]:

@@ -48,9 +48,9 @@ from ullage.core.values.edits import (
     Restore,
     whole,
 )
-from ullage.session.preview import reading_usd
-from ullage.session.sent import SentRequest, sent_in
-from ullage.session.targets import target_of, undone_by
+from ullage.session.decisions.preview import reading_usd
+from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4

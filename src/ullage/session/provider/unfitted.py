@@ -20,7 +20,7 @@ from ullage.wires import Format, model_in
 from ullage.wires.reported import usage_of
 
 if TYPE_CHECKING:
-    from ullage.session.core import SessionCore
+    from ullage.session.provider.passing import PassMixin
 
 
 class Unfitted(dict[str, Any]):
@@ -35,7 +35,7 @@ class Unfitted(dict[str, Any]):
     def __init__(
         self,
         request: Mapping[str, Any],
-        session: SessionCore,
+        session: PassMixin,
         wire: Format | None,
     ) -> None:
         super().__init__(request)
@@ -108,7 +108,7 @@ def fit_or_pass(
     request: Mapping[str, Any],
     refusal: BaseException | None = None,
 ) -> Actions[Any]:
-    """The steps of `SessionCore.fit_or_pass`, for a session of either kind."""
+    """The steps of `PassMixin.fit_or_pass`, for a session of either kind."""
     while True:
         try:
             return (yield partial(session.fit, request))

@@ -24,7 +24,7 @@ from ullage.core.values.edits import whole
 from ullage.core.values.effects import Find, Record, Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
-from ullage.session.heads import HeadPrint
+from ullage.session.prompt_cache.heads import HeadPrint
 from ullage.session.view import RequestInfo
 
 SENT, HEAD = "sent", "head"

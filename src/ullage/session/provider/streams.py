@@ -20,7 +20,7 @@ from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.drivers import Actions
 
 if TYPE_CHECKING:
-    from ullage.session.call import ProviderCall
+    from ullage.session.provider.call import ProviderCall
 
 _END = object()
 

@@ -1,0 +1,1 @@
+"""Conversations of a store, told without their callers."""
