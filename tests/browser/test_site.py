@@ -18,6 +18,12 @@ __all__ = ["axe"]
 # Tables, a reference with two names that differ in case alone, and what a server alone shows.
 KINDS = ("index", "failures", "api/index", "404")
 WIDTHS = (390, 768, 1280)
+# Colours go over into one another; what turns for ever never ends.
+SETTLED = """() => Promise.all(
+    document.getAnimations()
+        .filter(each => each.effect.getComputedTiming().endTime < Infinity)
+        .map(each => each.finished.catch(() => null))
+).then(() => null)"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -50,6 +56,9 @@ def pages_of(folder):
 def test_nothing_is_found_in_the_site(browser, axe, site, scheme):
     folder, url = site
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
+    context.set_default_timeout(
+        0
+    )  # the test has one, and a machine may have little to give
     page, found = context.new_page(), {}
     for name in pages_of(folder):
         for width in WIDTHS:
@@ -58,7 +67,7 @@ def test_nothing_is_found_in_the_site(browser, axe, site, scheme):
             page.wait_for_function(
                 "document.querySelector('.md-code__nav')?.ariaLabel ?? true"
             )
-            page.wait_for_timeout(200)  # colours go over into one another
+            page.evaluate(SETTLED)
             page.evaluate(axe)
             wide = (
                 page.evaluate("document.documentElement.scrollWidth") > width

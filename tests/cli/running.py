@@ -1,8 +1,10 @@
-"""``ullage`` in a process of its own, with a store of its own and a scripted provider."""
+"""``ullage run`` in a process of its own, with a store of its own and a scripted provider."""
 
 import os
 import subprocess
 import sys
+
+from tests.cli.terminal import ullage
 
 AGENT = """
 import json
@@ -43,41 +45,53 @@ client.messages.create(model="claude-opus-4-8", max_tokens=99, messages=[message
 
 
 class Machine:
-    """A home folder, and the commands that are typed there."""
+    """A home folder, and the commands that are typed there.
+
+    Attributes:
+        home: the folder.
+        environment: the variables of its commands that are not those of the tests; None for one
+            that it does not have.
+    """
 
     def __init__(self, home):
         self.home = home
-        data = home / "data"
+        ours = [name for name in os.environ if name.startswith("ULLAGE_")]
         self.environment = {
-            **{
-                k: v
-                for k, v in os.environ.items()
-                if not k.startswith("ULLAGE_")
-            },
-            "PYTHONPATH": os.pathsep.join(sys.path),
+            **dict.fromkeys((*ours, "DISPLAY", "WAYLAND_DISPLAY")),
             "HOME": str(home),
-            "XDG_DATA_HOME": str(data),
+            "XDG_DATA_HOME": str(home / "data"),
             "TMPDIR": str(home),
             "COLUMNS": "120",
         }
-        self.environment.pop("DISPLAY", None)
-        self.environment.pop("WAYLAND_DISPLAY", None)
 
     def ullage(self, *words, **environment):
-        """Run ``ullage WORDS…`` to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "ullage", *map(str, words)],
-            capture_output=True,
-            text=True,
-            env={**self.environment, **environment},
-            timeout=60,
-        )
+        """Run ``ullage WORDS…`` to its end, within the process of the tests."""
+        return ullage(*words, env={**self.environment, **environment})
 
     def run_agent(self, server, *options, agent=AGENT):
-        """Run an agent, of three requests if no other is named, behind ``ullage run``."""
-        return self.ullage(
+        """Run an agent, of three requests if no other is named, behind ``ullage run``.
+
+        Both have a process of their own, which has ended before this returns.
+        """
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **self.environment,
+        }
+        words = [
             "run",
             f"--upstream=anthropic={server.url}",
-            *options,
+            *map(str, options),
             *("--", sys.executable, "-c", agent),
+        ]
+        return subprocess.run(
+            [sys.executable, "-m", "ullage", *words],
+            capture_output=True,
+            text=True,
+            env={
+                name: value
+                for name, value in environment.items()
+                if value is not None
+            },
+            timeout=60,
         )

@@ -47,9 +47,9 @@ def test_a_run_ends_with_what_it_did_and_the_commands_that_show_it(
 
     tokens = re.search(r"Prompts: ([\d,]+) tokens", done.stderr)[1]
     last = machine.ullage("last")
-    assert last.returncode == 0, last.stderr
-    assert f": 3 requests, {tokens} tokens sent" in last.stdout
-    page = page_in(last.stdout)
+    assert last.status == 0, last.err
+    assert f": 3 requests, {tokens} tokens sent" in last.text
+    page = page_in(last.text)
     assert "Count the files" not in page.read_text(), (
         "content is packed, never markup"
     )
@@ -58,7 +58,7 @@ def test_a_run_ends_with_what_it_did_and_the_commands_that_show_it(
     )
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
-    assert machine.ullage("window", "last").returncode == 0
+    assert machine.ullage("window", "last").status == 0
 
 
 def test_last_and_ls_reckon_as_the_run_did(machine, serve):
@@ -78,12 +78,12 @@ def test_last_and_ls_reckon_as_the_run_did(machine, serve):
     assert "used it 1 time." in done.stderr
     numbers = r"Prompts: ([\d,]+) tokens, ([\d,]+) without"
     sent, raw = re.search(numbers, done.stderr).groups()
-    last = machine.ullage("last").stdout
+    last = machine.ullage("last").text
     assert f"{sent} tokens sent, {raw} without ullage" in last
     assert f"sent {sent} tokens instead of about {raw}:" in (
         page_in(last).read_text()
     )
-    (row,) = json.loads(machine.ullage("ls", "--json").stdout)
+    (row,) = json.loads(machine.ullage("ls", "--json").text)
     assert f"{row['raw_tokens']:,}" == raw
 
 
@@ -95,14 +95,14 @@ def test_a_store_of_ones_own_is_named_in_the_commands_and_found(
         serve("anthropic", [*CALLS, "Done."]), "--store", store
     )
     assert f"ullage last --store '{store}'" in done.stderr
-    assert machine.ullage("last", "--store", store).returncode == 0
+    assert machine.ullage("last", "--store", store).status == 0
     nowhere = machine.ullage("last")
-    assert nowhere.returncode == 1
+    assert nowhere.status == 1
     assert (
         "there is no store at the usual place, ~/data/ullage/ullage.db"
-        in nowhere.stderr
+        in nowhere.err
     )
-    assert "--store PATH" in nowhere.stderr
+    assert "--store PATH" in nowhere.err
 
 
 def test_the_store_of_a_configuration_file_is_the_usual_one(machine, serve):
@@ -112,22 +112,22 @@ def test_the_store_of_a_configuration_file_is_the_usual_one(machine, serve):
     done = machine.run_agent(serve("anthropic", [*CALLS, "Done."]))
     assert done.stderr.rstrip().endswith("ullage window last")
     found = machine.ullage("last", "--json")
-    assert json.loads(found.stdout)["requests"] == 3
+    assert json.loads(found.text)["requests"] == 3
 
 
 def test_watch_and_inspect_find_the_same_store_by_themselves(machine, serve):
     for words in (("watch", "--once"), ("inspect",), ("ls",)):
         missing = machine.ullage(*words)
-        assert missing.returncode == 1
+        assert missing.status == 1
         assert (
             "no store at the usual place, ~/data/ullage/ullage.db"
-            in missing.stderr
+            in missing.err
         )
     machine.run_agent(serve("anthropic", [*CALLS, "Done."]))
-    assert "1 conversation" in machine.ullage("watch", "--once").stdout
+    assert "1 conversation" in machine.ullage("watch", "--once").text
     inspected = machine.ullage("inspect", "--html", machine.home / "page.html")
-    assert "3 requests" in inspected.stdout
-    assert inspected.stdout.count("truncated") == 2
+    assert "3 requests" in inspected.text
+    assert inspected.text.count("truncated") == 2
     assert (machine.home / "page.html").exists()
 
 

@@ -16,7 +16,7 @@ from ullage.tools.cli import ls  # noqa: F401
 def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
     machine = Machine(tmp_path)
     machine.run_agent(serve("anthropic", ["Done."]), agent=SDK_AGENT)
-    listed = machine.ullage("ls", COLUMNS="140").stdout
+    listed = machine.ullage("ls", COLUMNS="140").text
     heading, row = listed.splitlines()[:2]
     assert heading.split()[:4] == ["conversation", "last", "used", "client"]
     assert " Anthropic " in row
@@ -33,14 +33,14 @@ def test_a_conversation_is_found_by_its_client_s_own_name(tmp_path, serve):
     machine.environment["SESSION"] = UUID
     replies = [Reply("", [Call("bash", {"c": "ls"})]), "Done."]
     machine.run_agent(serve("anthropic", replies))
-    (row,) = json.loads(machine.ullage("ls", "--json").stdout)
+    (row,) = json.loads(machine.ullage("ls", "--json").text)
     assert row["client_session"] == UUID
     for name in (UUID, UUID[:8], row["name"], "last"):
         shown = machine.ullage("window", name)
-        assert shown.stdout.startswith(row["name"]), shown.stderr
+        assert shown.text.startswith(row["name"]), shown.err
     inspected = machine.ullage("inspect", "--run", UUID)
-    assert "2 requests" in inspected.stdout
-    assert machine.ullage("window", UUID[:7]).returncode == 1
+    assert "2 requests" in inspected.text
+    assert machine.ullage("window", UUID[:7]).status == 1
 
 
 @pytest.fixture

@@ -19,27 +19,10 @@ SEED = 1
 FULL_SEED, TRIED, MOST = 5, 250, 2_600
 """A seed of which the fewest histories fill every cell: 2,500 of its first."""
 RARE = (
-    258,
-    260,
-    265,
-    270,
-    278,
-    282,
-    285,
-    303,
-    306,
-    382,
-    384,
-    386,
-    392,
-    418,
-    434,
-    438,
-    442,
+    *(270, 304, 320, 384, 392, 412, 434, 499, 540, 749),
+    *(895, 922, 969, 1007, 1016, 1388, 1428, 1554, 1702, 1818),
+    *(1838, 1880, 1922, 1968, 1978, 2152, 2180, 2198, 2200, 2460),
 )
-RARE += (412, 446, 478, 498, 499, 536, 567)
-RARE += (684, 704, 749, 848, 851, 895, 1016, 1126, 1266, 1340)
-RARE += (1388, 1522, 1702, 1784, 1818, 1978, 2152, 2460)
 """Those that fill what the first 250 leave empty; where they do not, the others are tried too."""
 LATER = 120
 """So many histories of each wire that is not among those are tried, and more if need be."""
