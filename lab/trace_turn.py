@@ -41,6 +41,7 @@ SRC = ROOT / "src"
 ORCHESTRATORS = (
     "session.session",
     "session.core",
+    "session.changes",
     "session.turns",
     "session.replies",
     "turn.turn",

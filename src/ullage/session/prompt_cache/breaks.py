@@ -279,7 +279,7 @@ def _reckoned(
     cost_usd = rebilled_usd(
         tokens,
         price_of(info.model, info.wire.wire),
-        info.estimate,
+        info.frozen.estimate,
         writes=bool(usage[2]),
         writes_long=bool(usage[3]),
     )
