@@ -273,6 +273,20 @@ def test_a_search_that_finds_nothing_says_how_much_it_searched(session):
     assert re.fullmatch(r"\[no more lines; [\d,]+ characters searched\]", page)
 
 
+def test_a_search_for_what_is_in_view_says_so(session):
+    """A model that reads "no line" takes it that there is none."""
+    seen = ask(session, words="high_water_3_3")
+    line = found(seen)[0][3]
+    request = [*history_of(), {"role": "user", "content": line}]
+    again = fitted(request)
+    page = ask(again, pattern=re.escape(line))
+    assert re.fullmatch(
+        r"\[no other line: 1 line is in your context already; "
+        r"[\d,]+ characters searched\]",
+        page,
+    )
+
+
 @pytest.mark.parametrize("pattern", ["(?=a)", "(", r"(a{1,900}){1,900}"])
 def test_a_hostile_pattern_is_refused(session, pattern):
     answer = session.answer(

@@ -96,7 +96,8 @@ def search_lines(
     skipped = query.skipped
     is_more = False
     # the pages before the one that is wanted are filled too: they tell where it begins
-    for hit in islice(_distinct(corpus, best), query.skipped, MOST_LINES):
+    new = _NewLines(corpus, best)
+    for hit in islice(new, query.skipped, MOST_LINES):
         if page.add(hit):
             continue
         is_more = number == query.page
@@ -110,6 +111,8 @@ def search_lines(
         skipped += page.count
         page = _Page(corpus, 0)
     searched = _scope_text(corpus, blocks)
+    if not page.count:
+        return _nothing_text(skipped, new.in_view, searched)
     footer = _footer(skipped, page.count, searched, is_more=is_more)
     return f"{page}{footer}"
 
@@ -192,14 +195,33 @@ def _by_pattern(
     return list(dict.fromkeys([*ordered, *matching]))
 
 
-def _distinct(corpus: Corpus, hits: Iterator[LineHit]) -> Iterator[LineHit]:
-    """The lines that say something, are not in view, and are none of those before them."""
-    seen = {*corpus.visible_lines}
-    for hit in hits:
-        line = bare(hit.line)
-        if line not in seen and any(map(str.isalnum, line)):
-            seen.add(line)
-            yield hit
+class _NewLines:
+    """The lines that say something, are not in view, and are none of those before them.
+
+    Args:
+        corpus: the texts.
+        hits: the lines that answer a search, best first.
+
+    Attributes:
+        in_view: how many of those that were looked at are in view, and so left out.
+    """
+
+    def __init__(self, corpus: Corpus, hits: Iterator[LineHit]) -> None:
+        self.in_view = 0
+        self._visible = corpus.visible_lines
+        self._hits = hits
+
+    def __iter__(self) -> Iterator[LineHit]:
+        given = set[str]()
+        for hit in self._hits:
+            line = bare(hit.line)
+            if line in given or not any(map(str.isalnum, line)):
+                continue
+            given.add(line)
+            if line in self._visible:
+                self.in_view += 1
+            else:
+                yield hit
 
 
 class _Page:
@@ -267,11 +289,18 @@ def _scope_text(corpus: Corpus, blocks: Sequence[Block]) -> str:
     return f"{chars:,} characters searched"
 
 
+def _nothing_text(skipped: int, in_view: int, searched: str) -> str:
+    """The page of a search that has no line to show."""
+    if skipped:
+        return f"[no more lines; {searched}]"
+    if in_view:
+        lines = "1 line is" if in_view == 1 else f"{in_view:,} lines are"
+        return f"[no other line: {lines} in your context already; {searched}]"
+    return f"[no line; {searched}]"
+
+
 def _footer(skipped: int, count: int, searched: str, *, is_more: bool) -> str:
     """The last line of a page: which lines it has, and how to read on."""
-    if not count:
-        nothing = "no more lines" if skipped else "no line"
-        return f"[{nothing}; {searched}]"
     first = skipped + 1
     stop = skipped + count
     more = ""
