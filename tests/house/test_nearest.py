@@ -121,6 +121,8 @@ NEAREST = {
     "session/prompt_cache/breaks.py": "session/test_cache_breaks.py",
     "session/receipts/writer.py": "session/test_receipts.py",
     "session/stored/conversation.py": "session/test_stored.py",
+    "session/stored/estimate.py": "session/test_stored.py",
+    "doors/exchange/stored_replies.py": "hidden_turns/test_stored.py",
     # shared by several stages, and seen in the conversations of those
     "policy/stages/default.py": "stages/test_policy.py",
     "policy/stages/facts.py": "stages/test_account.py",

@@ -20,7 +20,8 @@ from ullage.core.errors import StoreError
 from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
-from ullage.session.receipts.writer import close, writer
+from ullage.session.receipts import writer
+from ullage.session.receipts.writer import close
 from ullage.stores import SqliteStore, forget, receipts_of
 from ullage.tools.replay.calls import (
     answer_of,

@@ -15,13 +15,13 @@ from ullage.core.history.transcript import leaves_of
 from ullage.core.values.messages import ToolCall
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import SUMMARISED
+from ullage.session.receipts import reckoning, writer
 from ullage.session.receipts.reckoning import (
     RangeTokens,
     beside,
     counted,
     sums_of,
 )
-from ullage.session.receipts.writer import reckoning, writer
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
 from ullage.stores import receipts_of

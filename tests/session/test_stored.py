@@ -19,8 +19,8 @@ from ullage.session.stored.conversation import (
     conversations,
     decide,
     decision_of,
-    estimate_of,
 )
+from ullage.session.stored.estimate import estimate_of
 from ullage.wires import FORMATS
 
 

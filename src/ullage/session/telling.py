@@ -25,7 +25,10 @@ _DEBUG = 10
 
 LEVELS: Mapping[Kind, int] = {
     **dict.fromkeys(
-        ("unknown_model", "superseded", "cut", "stalled", "summary_refused"),
+        (
+            *("unknown_model", "large_reserve", "superseded"),
+            *("cut", "stalled", "summary_refused"),
+        ),
         _WARNING,
     ),
     **dict.fromkeys(

@@ -76,6 +76,7 @@ def prepare_window(
     assumed, events = _assumed(envelope, given, settings, cache, lesson)
     limits = limits_for(envelope.model, given or assumed, lesson)
     asked_tokens = envelope.head.asked_output_tokens
+    events += _large_reserve(envelope, limits, cache)
     limit_tokens, context_tokens = (
         limits.prompt_tokens(asked_tokens),
         limits.window_tokens,
@@ -154,6 +155,27 @@ def _assumed(
     )
     reason = f"{unknown}; {limits.window_tokens:,} tokens are assumed{whose}{advice(model)}"
     return limits, [Event(kind="unknown_model", where="model", why=reason)]
+
+
+def _large_reserve(
+    envelope: Envelope, limits: Limits, cache: SessionCache
+) -> list[Event]:
+    """That the answer which is asked takes half of the window, told of once.
+
+    Some clients ask for the longest answer of a model always, whatever the window.
+    """
+    asked_tokens = envelope.head.asked_output_tokens
+    if asked_tokens is None or not limits.asks_too_much(asked_tokens):
+        return []
+    if envelope.model in cache.large_reserves:
+        return []
+    cache.large_reserves.add(envelope.model)
+    reason = (
+        f"an answer of {asked_tokens:,} tokens is asked in a window of "
+        f"{limits.window_tokens:,}: half is kept for it, and "
+        f"{limits.prompt_tokens(asked_tokens):,} are left for the prompt"
+    )
+    return [Event(kind="large_reserve", where="max_tokens", why=reason)]
 
 
 def _head_tokens(

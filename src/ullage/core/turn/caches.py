@@ -104,6 +104,7 @@ class SessionCache:
         lines: lines of history.
         envelopes: what stood around the last request.
         unknown_models: models whose unknown window has been reported.
+        large_reserves: models of which an answer was asked that takes half of the window, reported.
         repaired: what histories became that were repaired, the newest first.
         flat: what was set aside last because it was nested too deep.
         unstored: what was set aside of a request as it came, and could not be kept.
@@ -113,6 +114,7 @@ class SessionCache:
         self.histories: list[HistoryCache] = []
         self.envelopes = Envelopes()
         self.unknown_models: set[str] = set()
+        self.large_reserves: set[str] = set()
         self.repaired: tuple[Repaired, ...] = ()
         self.flat = Repaired(())
         self.unstored = unstored

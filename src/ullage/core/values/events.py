@@ -46,6 +46,7 @@ Kind: TypeAlias = Literal[
     "diagnostic",  # what a policy wants printed on stderr
     "window_found",  # the model's server told the window it is served with
     "window_refused",  # what it told cannot be one
+    "large_reserve",  # the request asks for an answer larger than half of the window
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

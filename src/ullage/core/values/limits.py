@@ -48,6 +48,12 @@ class Limits(Struct, frozen=True, kw_only=True):
                 "Give a reserve from 0 to less than the window.",
             )
 
+    def asks_too_much(self, asked_output_tokens: int | None) -> bool:
+        """Whether a request's ``max_tokens`` is over half of the window, and so counts as half."""
+        if self.output_reserve_tokens is not None:
+            return False
+        return (asked_output_tokens or 0) > self.window_tokens // 2
+
     def prompt_tokens(self, asked_output_tokens: int | None) -> int:
         """The most a prompt may hold, given the ``max_tokens`` of its request, if any.
 

@@ -27,12 +27,13 @@ from ullage.doors.exchange.answers import (
     UntouchedAnswer,
     WholeAnswer,
 )
-from ullage.doors.exchange.claiming import Claiming
 from ullage.doors.exchange.parsed_body import ParsedBody
 from ullage.doors.exchange.problems import problem_of, reason_of
 from ullage.doors.exchange.replies import is_error, refusal
+from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import Route, route_of
 from ullage.doors.exchange.splices import MessageBytes
+from ullage.doors.exchange.stored_replies import StoredReplies
 from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
     Trial,
@@ -58,12 +59,6 @@ from ullage.doors.hidden_turns import (
     restore_hidden_turns,
     takes_rounds,
 )
-from ullage.doors.hidden_turns.stored import (
-    rounds_of,
-    stored_items,
-    stored_replies,
-    stored_reply,
-)
 from ullage.doors.host import Actions, ServedWindow
 from ullage.wires import FORMATS, Format, model_in
 
@@ -81,10 +76,10 @@ MOST_RECALL_S = 4.0
 """After so many seconds of answering them, the others of the reply are not."""
 
 
-class Exchange(Claiming):
+class Exchange(StoredReplies):
     """One request and its answer. Made by `Exchanges.of`.
 
-    Attributes, beside those of `Claiming`:
+    Attributes, beside those of `StoredReplies`:
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.doors.hidden_turns`); None if none is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
@@ -161,48 +156,6 @@ class Exchange(Claiming):
             self.over(0)
             raise
 
-    # ── what the provider keeps ──────────────────────────────────────────────────────
-
-    def _stored(self, route: Route) -> Actions[ClientAnswer]:
-        """Ask for what the provider keeps, and give it as the client got it."""
-        self.passed = "path"
-        self._note(wire=route.wire)
-        reply: UpstreamReply = yield partial(self._upstream.send, self._sent)
-        if reply.status != 200 or "json" not in reply.content_type:
-            return UntouchedAnswer(self, reply)
-        body: bytes = yield reply.read
-        value = bodies.read(body)
-        if route.kind == "delete":
-            yield from self._delete_rounds(route)
-        elif isinstance(value, dict):
-            steps = _PUBLIC[route.kind](
-                value, FORMATS[route.wire], self._owner_of_records
-            )
-            do = partial(self._exchanges.do, steps, self._owner_of_records)
-            public = yield from self._attempt(do)
-            if public not in (None, value):
-                body = bodies.write(public)
-        return WholeAnswer(self, reply, reply.status, body)
-
-    def _delete_rounds(self, route: Route) -> Actions[None]:
-        """A reply is deleted with the rounds behind it, which the client does not know of."""
-        steps = rounds_of(
-            route.reply_id, FORMATS[route.wire], self._owner_of_records
-        )
-        do = partial(self._exchanges.do, steps, self._owner_of_records)
-        names = (yield from self._attempt(do)) or ()
-        if route.reply_id not in self.report.path:
-            return
-        for name in names:
-            delete = partial(self._upstream.delete, route.reply_id, name)
-            reply = yield from self._attempt(delete)
-            if reply is not None:
-                yield reply.close
-
-    @property
-    def _owner_of_records(self) -> str:
-        return self._exchanges.tenant(self._tenant, self._name)
-
     # ── the request ──────────────────────────────────────────────────────────────────
 
     def _fit_or_pass(self) -> Actions[ClientAnswer | None]:
@@ -277,20 +230,7 @@ class Exchange(Claiming):
         start = parsed.beginning if parsed else None
         if start is None:
             start = requests.beginning(wire.name, self._client)
-        client_session = self._client_session or requests.client_session_in(
-            self._client
-        )
-        key, session = self._exchanges.session(
-            self.route,
-            self._client,
-            self._tenant,
-            self._name,
-            start,
-            can_recall=self._takes,
-            client=self._program,
-            client_session=client_session,
-        )
-        session.asked_in(client_session, self._subagent)
+        key, session = self._session_from(start, self.route)
         self.is_thread = is_thread(self._client, wire)
         # where the provider holds the history, each request begins a conversation of its own
         is_held = bool(wire.previous(self._client))
@@ -337,6 +277,26 @@ class Exchange(Claiming):
                 redact=session.settings.redact,
                 offers=self.view.sent.offers,
             )
+
+    def _session_from(
+        self, start: HistoryStart, route: Route
+    ) -> tuple[str, Any]:
+        """The session of a history that begins so, with its key; it is told who asks."""
+        client_session = self._client_session or requests.client_session_in(
+            self._client
+        )
+        key, session = self._exchanges.session(
+            route,
+            self._client,
+            self._tenant,
+            self._name,
+            start,
+            can_recall=self._takes,
+            client=self._program,
+            client_session=client_session,
+        )
+        session.asked_in(client_session, self._subagent)
+        return key, session
 
     def _take_window(self, session: Any, request: Mapping[str, Any]) -> None:
         """Fit for the window that the upstream serves the model with, where it reports one.
@@ -676,11 +636,3 @@ class Exchange(Claiming):
         for event in self.view.sent.reply_events:
             if event not in self.report.events:
                 self._note(events=(*self.report.events, event))
-
-
-_PUBLIC = {
-    "reply": stored_reply,
-    "replies": stored_replies,
-    "items": stored_items,
-}
-"""What a client may see of what a provider keeps."""

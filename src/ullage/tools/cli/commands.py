@@ -20,8 +20,8 @@ from ullage.session.stored.conversation import (
     conversation,
     decide,
     decision_of,
-    estimate_of,
 )
+from ullage.session.stored.estimate import estimate_of
 from ullage.tools.cli._options import harmless, open_kept, store_option
 from ullage.tools.hand.commands import (
     END,

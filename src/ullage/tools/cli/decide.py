@@ -15,8 +15,8 @@ from ullage.session.stored.conversation import (
     conversation,
     decide,
     decision_of,
-    estimate_of,
 )
+from ullage.session.stored.estimate import estimate_of
 from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
     open_kept,

@@ -9,9 +9,9 @@ from ullage.core.history.hand import DecisionEntry, name_of
 from ullage.core.turn.hand import described
 from ullage.core.values.events import Event
 from ullage.session.stored.conversation import (
-    DecisionEstimate,
     StoredConversation,
 )
+from ullage.session.stored.estimate import DecisionEstimate
 
 _RECENT_BATCHES = 40
 _LINES = 80

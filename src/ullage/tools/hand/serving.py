@@ -25,10 +25,10 @@ from ullage.session.stored.conversation import (
     conversations,
     decide,
     decision_of,
-    estimate_of,
     newest_of,
     under_way,
 )
+from ullage.session.stored.estimate import estimate_of
 from ullage.stores import Store
 from ullage.tools.hand.authority import MODEL, check_rank
 from ullage.tools.hand.described import sentence, window_lines
