@@ -56,6 +56,8 @@ UNTESTED = {
     "ullage.doors.proxy.spending": "and what it counts: tests/proxy/test_spending.py",
     "ullage.doors.exchange.claiming": "the same",
     "ullage.doors.exchange.spending": "the same",
+    "ullage.doors.exchange.stored_exchange": "asked of a whole door: "
+    "tests/hidden_turns/test_stored.py",
     "ullage.doors.proxy.unsent": "and what does not: tests/proxy/test_relay.py",
     "ullage.doors.proxy.relay": "so is what passes: tests/proxy/test_relay.py",
     "ullage.doors.proxy.client_request": "the same",

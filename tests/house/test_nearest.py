@@ -122,7 +122,7 @@ NEAREST = {
     "session/receipts/writer.py": "session/test_receipts.py",
     "session/stored/conversation.py": "session/test_stored.py",
     "session/stored/estimate.py": "session/test_stored.py",
-    "doors/exchange/stored_replies.py": "hidden_turns/test_stored.py",
+    "doors/exchange.stored_exchange.py": "hidden_turns/test_stored.py",
     # shared by several stages, and seen in the conversations of those
     "policy/stages/default.py": "stages/test_policy.py",
     "policy/stages/facts.py": "stages/test_account.py",

@@ -33,7 +33,7 @@ from ullage.doors.exchange.replies import is_error, refusal
 from ullage.doors.exchange.requests import HistoryStart
 from ullage.doors.exchange.routes import Route, route_of
 from ullage.doors.exchange.splices import MessageBytes
-from ullage.doors.exchange.stored_replies import StoredReplies
+from ullage.doors.exchange.stored_exchange import StoredExchange
 from ullage.doors.exchange.streamed import StreamedAnswer, framing_of
 from ullage.doors.exchange.trials import (
     Trial,
@@ -76,10 +76,10 @@ MOST_RECALL_S = 4.0
 """After so many seconds of answering them, the others of the reply are not."""
 
 
-class Exchange(StoredReplies):
+class Exchange(StoredExchange):
     """One request and its answer. Made by `Exchanges.of`.
 
-    Attributes, beside those of `StoredReplies`:
+    Attributes, beside those of `StoredExchange`:
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.doors.hidden_turns`); None if none is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.

@@ -34,7 +34,7 @@ _PUBLIC = {
 """What a client may see of what a provider keeps."""
 
 
-class StoredReplies(Claiming):
+class StoredExchange(Claiming):
     """The part of an exchange that reads and deletes what the provider keeps.
 
     The rounds that the client never saw are left out of it, and deleted with the reply.
