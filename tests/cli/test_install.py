@@ -334,6 +334,7 @@ def test_a_proxy_without_the_gateway_is_no_proxy_of_the_client_s(
         with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(request)
         assert error.value.code == 400
+        error.value.close()
         assert server.requests == []
     with started(server, *words, f"--upstream={gateway}=https://gw.example"):
         finding = {each.about: each for each in findings(config, {})}[
