@@ -259,13 +259,13 @@ def _with(
         item = memoryview(raw)
         if (item[0], item[-1]) != _OBJECT:
             return None
-        start = rest.index(b"{", start)
+        end = rest.index(b"{", start) + len(item)
+        piece = rest[stop:end]
         separator = b"," if prefix.messages or ends else b""
-        compact.append(rest[stop:start] == separator and item == write(value))
-        start += len(item)
-        ends.append(offset + start)
-        pieces.append(rest[stop:start])
-        stop = start
+        compact.append(piece == separator + write(value))
+        ends.append(offset + end)
+        pieces.append(piece)
+        start = stop = end
     spans, pieces = _spanned(pieces)
     places = MessagePlaces(
         prefix.places.ends + ends, prefix.places.compact + bytes(compact)
