@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, TypeGuard
 
 from ullage.core.contract.policy import BesideStore
@@ -33,7 +32,6 @@ _METHODS = (
     "close",
 )
 _WORD = re.compile(r"[\w+-]*")
-_MOST_KINDS = 64
 _REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
@@ -206,15 +204,6 @@ def spending_of(store: object) -> Any:
 def _layer_with(method: str, store: Any) -> Any:
     """The outermost layer of a store that has a method, or None."""
     layer = store
-    while layer is not None:
-        kind: Any = type(layer)
-        if _has(kind, method):
-            return layer
+    while layer is not None and not hasattr(type(layer), method):
         layer = getattr(layer, "store", None)
-    return None
-
-
-@lru_cache(maxsize=_MOST_KINDS)
-def _has(kind: type, method: str) -> bool:
-    """Whether a kind of store has a method. It is asked for each reply, and `hasattr` is slow."""
-    return hasattr(kind, method)
+    return layer

@@ -7,6 +7,7 @@ from operator import add, sub
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 
 class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -28,25 +29,23 @@ class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         )
 
     def __add__(self, other: Modalities) -> Modalities:
-        return self._with(add, other)
+        if other == _TEXT:
+            return self
+        return Modalities(**_by_field(add, self, other))
 
     def __sub__(self, other: Modalities) -> Modalities:
-        return self._with(sub, other)
-
-    def _with(
-        self, function: Callable[[int, int], int], other: Modalities
-    ) -> Modalities:
-        """A function of each count of both."""
-        if other is _TEXT or other == _TEXT:
+        if other == _TEXT:
             return self
-        return Modalities(
-            image_tokens=function(self.image_tokens, other.image_tokens),
-            audio_tokens=function(self.audio_tokens, other.audio_tokens),
-            video_tokens=function(self.video_tokens, other.video_tokens),
-            document_tokens=function(
-                self.document_tokens, other.document_tokens
-            ),
-        )
+        return Modalities(**_by_field(sub, self, other))
+
+
+def _by_field(
+    function: Callable[[Any, Any], Any], left: Struct, right: Struct
+) -> dict[str, Any]:
+    """A function of each field of two values of a kind, but for a prompt as it was sent."""
+    names = left.__struct_fields__[:_SUMMED]
+    results = map(function, astuple(left), astuple(right))
+    return dict(zip(names, results, strict=False))
 
 
 _TEXT = Modalities()
@@ -127,33 +126,11 @@ class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         )
 
     def __add__(self, other: Usage) -> Usage:
-        return self._with(add, other)
+        return Usage(**_by_field(add, self, other))
 
     def __sub__(self, other: Usage) -> Usage:
-        return self._with(sub, other)
+        return Usage(**_by_field(sub, self, other))
 
-    def _with(
-        self, function: Callable[[Any, Any], Any], other: Usage
-    ) -> Usage:
-        """A function of each count of both; a prompt as it was sent is that of one reply alone."""
-        return Usage(
-            fresh_tokens=function(self.fresh_tokens, other.fresh_tokens),
-            cache_read_tokens=function(
-                self.cache_read_tokens, other.cache_read_tokens
-            ),
-            cache_write_tokens=function(
-                self.cache_write_tokens, other.cache_write_tokens
-            ),
-            output_tokens=function(self.output_tokens, other.output_tokens),
-            reasoning_tokens=function(
-                self.reasoning_tokens, other.reasoning_tokens
-            ),
-            long_write_tokens=function(
-                self.long_write_tokens, other.long_write_tokens
-            ),
-            input_media=function(self.input_media, other.input_media),
-            cache_read_media=function(
-                self.cache_read_media, other.cache_read_media
-            ),
-            output_media=function(self.output_media, other.output_media),
-        )
+
+_SUMMED = Usage.__struct_fields__.index("prompt_tokens")
+"""So many fields can be summed: a prompt as it was sent is that of one reply."""
