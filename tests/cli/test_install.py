@@ -158,6 +158,10 @@ def test_a_shell_without_the_gateway_does_not_lead_past_it(full, monkeypatch):
     assert (
         "still go to the upstream anthropic-base-url.gw.example" in again.text
     )
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://other.example")
+    (client,) = pointed_clients()
+    assert client.gateways == {"anthropic-base-url.gw.example": ""}
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
     moved = ullage("install", "claude", "--yes", "--listen", "127.0.0.1:9999")
     assert moved.status == 0
     text = claude_of(full).read_text()

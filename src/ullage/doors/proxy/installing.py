@@ -100,7 +100,7 @@ def install(
     # a setting is added at the head of its object, so the last comes first
     for address in reversed(agent.addresses):
         named = _named(agent, address, before, environment)
-        kept = _gateway_path(agent, address, document)
+        kept = _gateway_path(address, document)
         if kept and not named:
             target = kept
         else:
@@ -174,15 +174,17 @@ def gateways_of(agent: AgentFile, path: Path) -> dict[str, str]:
     text, original = _texts(agent, path)
     before = said(original or agent.begins, agent)
     document = said(text or agent.begins, agent)
-    upstreams: dict[str, str] = {}
+    gateways: dict[str, str] = {}
     for address in agent.addresses:
+        # what the file leads to counts; this shell may name another gateway, or none
+        name = _gateway_path(address, document).partition("/")[0]
+        if not name:
+            continue
         named = _named(agent, address, before, os.environ)
-        kept = _gateway_path(agent, address, document)
-        if kept and not named:
-            upstreams[kept.partition("/")[0]] = ""
-        else:
-            lasting_path(address.variable, address.path, named, upstreams)
-    return upstreams
+        upstreams: dict[str, str] = {}
+        lasting_path(address.variable, address.path, named, upstreams)
+        gateways[name] = upstreams.get(name, "")
+    return gateways
 
 
 def pointed_clients() -> Iterator[PointedClient]:
@@ -193,6 +195,7 @@ def pointed_clients() -> Iterator[PointedClient]:
             continue
         try:
             document = said(text_of(agent.title, path), agent)
+            gateways = gateways_of(agent, path)
         except ConfigError:
             continue
         urls = [
@@ -200,7 +203,6 @@ def pointed_clients() -> Iterator[PointedClient]:
             for address in _pointed(agent, document)
         ]
         if urls:
-            gateways = gateways_of(agent, path)
             yield PointedClient(agent.name, urls[0].netloc, gateways)
 
 
@@ -250,9 +252,7 @@ def _leads_here(value: object, address: AddressSetting) -> bool:
     return leads_to_proxy(value, address.variable, address.path)
 
 
-def _gateway_path(
-    agent: AgentFile, address: AddressSetting, document: Mapping[str, Any]
-) -> str:
+def _gateway_path(address: AddressSetting, document: Mapping[str, Any]) -> str:
     """The path of the gateway that a file leads to by way of the proxy; "" if it leads to none.
 
     The shell in which it was installed may have named the gateway, and this one not.
@@ -275,7 +275,7 @@ def _features(
         return
     (address,) = agent.addresses
     named = _named(agent, address, before, environment)
-    if not named and _gateway_path(agent, address, document):
+    if not named and _gateway_path(address, document):
         return
     features = features_at(named or UPSTREAMS["anthropic"])
     for name, value in features.items():
