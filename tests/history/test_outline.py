@@ -95,10 +95,17 @@ def test_a_title_is_of_the_user_and_not_of_the_client_in_the_user_s_role(
     fit(session, format, [{"role": "user", "content": content}])
     (outline,) = outlines_of(session, 1)
     assert outline.title == "<b>Mend</b> the <i>loader</i>, please."
-    only = new_session(format)
-    fit(only, format, [{"role": "user", "content": content[:1]}])
-    (outline,) = outlines_of(only, 1)
-    assert outline.title == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["<task>Mend the loader.</task>", "<p>One</p>\n"]
+)
+def test_words_in_a_tag_are_the_title_where_there_are_no_others(words):
+    """A program that asks in tags is the user here."""
+    session = new_session("anthropic")
+    fit(session, "anthropic", [{"role": "user", "content": words}])
+    (outline,) = outlines_of(session, 1)
+    assert outline.title == words.strip()
 
 
 @pytest.mark.parametrize(

@@ -280,13 +280,15 @@ def _is_compacted(first: Message) -> bool:
 
 
 def _title(transcript: Transcript, length: int) -> str:
-    """How the first words of the user begin; a client's own reminders are not the user's."""
+    """How the first words of the user begin: before what a client wrote, if there are any."""
+    first = ""
     for index in transcript.marked("words", 0, min(length, 8)):
         for number in range(len(transcript.messages[index].parts)):
             words = transcript.words(index, number)
             if words and not _is_in_a_tag(words):
                 return head_of(words)
-    return ""
+            first = first or words
+    return head_of(first)
 
 
 def _is_in_a_tag(text: str) -> bool:
