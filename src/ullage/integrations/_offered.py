@@ -69,15 +69,18 @@ def shown_tools(
     Returns:
         Each tool with what it is of ours; None where it is the user's.
     """
-    ours = {
-        (offered.spec.name, offered.spec.description): offered
-        for offered in offered_tools
-    }
-    pairs = [(tool, ours.get(_named(tool))) for tool in tools]
-    names = {_named(tool)[0] for tool, offered in pairs if offered is None}
-    prefix = prefix_beside(
-        [tool.spec for tool in offered_tools if not tool.prefix], names
-    )
+    ours: dict[tuple[str, str], OfferedTool] = {}
+    for offered in offered_tools:
+        ours[offered.spec.name, offered.spec.description] = offered
+    pairs = []
+    names_of_user = set()
+    for tool in tools:
+        identity = _identity(tool)
+        pairs.append((tool, ours.get(identity)))
+        if identity not in ours:
+            names_of_user.add(identity[0])
+    specs = [offered.spec for offered in offered_tools if not offered.prefix]
+    prefix = prefix_beside(specs, names_of_user)
     return [
         (tool, offered)
         for tool, offered in pairs
@@ -85,7 +88,7 @@ def shown_tools(
     ]
 
 
-def _named(tool: Any) -> tuple[str, str]:
-    """The name and the description of a tool, or of its definition."""
+def _identity(tool: Any) -> tuple[str, str]:
+    """The name and the description of a tool, or of its definition, by which ours are known."""
     body = field(tool, "function") or tool
     return str(field(body, "name")), str(field(body, "description"))

@@ -52,10 +52,11 @@ def definitions(
     """
     tools = []
     for spec in toolset.former if is_former else toolset.tools:
-        named = replace(spec, name=prefix + spec.name)
         if is_renamed:
-            named = spec.renamed(prefix)
-        tools.append(wire.tool(named))
+            tools.append(wire.tool(spec.renamed(prefix)))
+        else:
+            named = replace(spec, name=prefix + spec.name)
+            tools.append(wire.tool(named))
     return tuple(tools)
 
 

@@ -16,8 +16,15 @@ from ullage.core.history import canon
 from ullage.core.history.hand import DecisionEntry, hand_of, name_of
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.window import Window
+from ullage.core.redaction import Redact
 from ullage.core.turn.settings import Settings
-from ullage.core.values.decisions import Decision, LedgerRef, Verb, When
+from ullage.core.values.decisions import (
+    Decision,
+    LedgerRef,
+    Target,
+    Verb,
+    When,
+)
 from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.session.changes import ChangeMixin
@@ -97,7 +104,7 @@ class DecisionMixin(ChangeMixin):
             lost: tuple[Record, ...] = yield Commit((), (record, pointer))
             if not lost:
                 break
-            ledger = _with_lost_race(lost, ledger, handle)
+            ledger = with_lost_race(lost, ledger, handle)
         records = _decisions_at(ledger, info.key)
         self._change(lambda state: (_with_records(state, records), ()))
         return name_of(handle)
@@ -152,37 +159,81 @@ class DecisionMixin(ChangeMixin):
         author: str = "",
     ) -> Decision:
         """A decision about the history of a view."""
-        target, undoes = None, None
-        if verb == "note":
-            if not isinstance(text, str) or not text.strip():
-                raise ConfigError(
-                    "text", "the note is empty", "Give the text of the note."
-                )
-        elif verb == "undo":
+
+        def find_undone() -> LedgerRef:
             hand = hand_of(info.transcript, ledger)
-            undoes = undone_by(info.transcript, ledger, hand, reference)
-        else:
-            target = target_of(info.transcript, info.wire, reference, lines)
-        return Decision(
-            verb=verb,
-            target=target,
-            undoes=undoes,
-            text=self._clean_text(text),
+            return undone_by(info.transcript, ledger, hand, reference)
+
+        return new_decision(
+            verb,
+            lambda: target_of(info.transcript, info.wire, reference, lines),
+            find_undone,
+            text=text,
             when=when,
-            reason=self._clean_text(reason),
-            author=self._clean_text(author),
+            reason=reason,
+            author=author,
+            redact=self.settings.redact,
         )
 
-    def _clean_text(self, text: str) -> str:
-        """A text of the user's without secrets, as the ledger stores it."""
-        redact = self.settings.redact
-        return whole(text if redact is None else redact(text))
+
+def new_decision(
+    verb: Verb,
+    find_target: Callable[[], Target],
+    find_undone: Callable[[], LedgerRef],
+    *,
+    text: str,
+    when: When,
+    reason: str,
+    author: str,
+    redact: Redact | None = None,
+) -> Decision:
+    """A decision, not yet written.
+
+    Args:
+        verb: see `ullage.Session.preview`.
+        find_target: finds what is pinned, dropped or restored.
+        find_undone: finds what is taken back.
+        text: of a note.
+        when: see `ullage.Session.restore`.
+        reason: see `ullage.Session.pin`.
+        author: see `ullage.Session.pin`.
+        redact: takes the secrets out of the user's texts; None: they are kept as given.
+
+    Raises:
+        ConfigError: a note without a text, or what the two functions raise.
+    """
+    target, undoes = None, None
+    if verb == "note":
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError(
+                "text", "the note is empty", "Give the text of the note."
+            )
+    elif verb == "undo":
+        undoes = find_undone()
+    else:
+        target = find_target()
+    if redact is not None:
+        text, reason, author = redact(text), redact(reason), redact(author)
+    return Decision(
+        verb=verb,
+        target=target,
+        undoes=undoes,
+        text=whole(text),
+        when=when,
+        reason=whole(reason),
+        author=whole(author),
+    )
 
 
-def _with_lost_race(
+def with_lost_race(
     lost: Sequence[Record], ledger: Ledger, handle: LedgerRef
 ) -> Ledger:
     """The ledger with the records that another worker wrote where our decision was to be.
+
+    Args:
+        lost: the records.
+        ledger: the ledger without them.
+        handle: of our decision.
 
     Raises:
         StoreError: it cannot be read: a newer version wrote it.

@@ -44,8 +44,8 @@ from ullage.core.values.edits import (
     Replace,
     ReplaceSpan,
     Restore,
-    whole,
 )
+from ullage.session.decisions.deciding import new_decision, with_lost_race
 from ullage.session.decisions.targets import target_of, undone_by
 from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
@@ -386,11 +386,7 @@ def decide(
         lost = store.commit(stored.tenant, (), (record, pointer))
         if not lost:
             return name_of(handle)
-        ledger = ledger.with_records(lost)
-        if len(ledger.at(key).decisions) <= handle.n:
-            raise StoreError(
-                store.name, "append", "a newer version decided here. Upgrade"
-            )
+        ledger = with_lost_race(lost, ledger, handle)
         hand = hand_of(stored.transcript, ledger)
         check(replace(stored, ledger=ledger, hand=hand))
 
@@ -421,26 +417,16 @@ def decision_of(
     Texts are kept as they are given: the function that redacts is known to the session alone. See
     `ullage.Session.pin` for errors.
     """
-    target, undoes = None, None
-    if verb == "note":
-        if not text.strip():
-            raise ConfigError(
-                "text", "the note is empty", "Give the text of the note."
-            )
-    elif verb == "undo":
-        undoes = undone_by(
+    return new_decision(
+        verb,
+        lambda: _target(stored, reference or "", lines),
+        lambda: undone_by(
             stored.transcript, stored.ledger, stored.hand, reference
-        )
-    else:
-        target = _target(stored, reference or "", lines)
-    return Decision(
-        verb=verb,
-        target=target,
-        undoes=undoes,
-        text=whole(text),
+        ),
+        text=text,
         when=when,
-        reason=whole(reason),
-        author=whole(author),
+        reason=reason,
+        author=author,
     )
 
 
