@@ -9,7 +9,7 @@ import pytest
 from lab.hand_pictures import requests, send
 from tests.proxy.started import started
 from tests.proxy.test_fitting import CUTS_ALWAYS, long_chat
-from tests.proxy.upstream import ask, proxy, settle, upstream
+from tests.proxy.upstream import ask, proxy, settle, until, upstream
 from ullage import SqliteStore
 from ullage.doors.proxy.config import AccessSettings
 from ullage.doors.proxy.deciding import MOST_BYTES
@@ -27,9 +27,14 @@ DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()
 
 
 def page_of(url, headers=()):
-    """The path of the page of the newest conversation."""
-    state = json.loads(ask(url, path="/_ullage/state", headers=headers)[2])
-    return f"/_ullage/conversations/{state['conversations'][0]['key']}"
+    """The path of the page of the newest conversation, once a worker has counted its reply."""
+
+    def conversations():
+        state = ask(url, path="/_ullage/state", headers=headers)[2]
+        return json.loads(state)["conversations"]
+
+    until(conversations)
+    return f"/_ullage/conversations/{conversations()[0]['key']}"
 
 
 def post(url, path, body, headers=PAGE):

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import ABOUT_THE_HEAD, SUBJECTS, empty, reason
 from lab.fuzz.coverage import every_row as rows
 from lab.fuzz.histories import FORMATS, NUMBERED, case
@@ -218,3 +219,18 @@ WRONG_ONCE = {
 )
 def test_what_was_wrong_once_is_right(seed, number):
     assert try_case(case(seed, number, NUMBERED)).wrong == []
+
+
+WRONG_ONCE_OF_ALL_WIRES = {
+    "a call that stayed stood behind another reply": 25_991,
+    "the same, of parallel calls": 55_055,
+    "a document was judged by a later window than cut it": 26_075,
+    "the same, among large arguments": 65_501,
+}
+
+
+@pytest.mark.parametrize(
+    "number", WRONG_ONCE_OF_ALL_WIRES.values(), ids=WRONG_ONCE_OF_ALL_WIRES
+)
+def test_what_was_wrong_once_on_a_later_wire_is_right(number):
+    assert try_case(bordered(2_196_390_175, number, FORMATS)).wrong == []
