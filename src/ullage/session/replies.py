@@ -16,6 +16,7 @@ from ullage.session.prompt_cache.breaks import answered
 from ullage.session.provider import reports
 from ullage.session.provider.refusals import learn_from
 from ullage.session.state import SessionState
+from ullage.session.stored.successor import row_of
 from ullage.session.turns import TurnMixin
 from ullage.session.view import RequestInfo
 from ullage.wires.reported import Unreadable
@@ -51,6 +52,11 @@ class ReplyMixin(TurnMixin):
         sent = answered(
             info, window, report.usage, prior.persisted.ledger, time.time()
         )
+        outlining = self._outlining(info)
+        beside = sent.records
+        if outlining is not None:
+            row = row_of(info, self.settings, time.time())
+            beside += () if row is None else (row,)
         persisted = yield from observe(
             report.usage,
             report.cost_usd,
@@ -60,8 +66,8 @@ class ReplyMixin(TurnMixin):
             model=info.model,
             estimated_tokens=info.tokens,
             raw_tokens=receipts.raw_tokens(info, report.usage),
-            outlining=self._outlining(info),
-            beside=sent.records,
+            outlining=outlining,
+            beside=beside,
         )
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, info.model, info.estimate)

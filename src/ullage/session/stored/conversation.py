@@ -26,6 +26,7 @@ from ullage.core.history.outline import (
     Item,
     Outline,
     OutlinedMessage,
+    outline_among,
     outline_of,
     transcript_of,
 )
@@ -45,8 +46,10 @@ from ullage.core.values.edits import (
     ReplaceSpan,
     Restore,
 )
+from ullage.core.values.effects import Find, Record, Steps
 from ullage.session.decisions.deciding import new_decision, with_lost_race
 from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.drivers import run
 from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
 
@@ -338,12 +341,24 @@ def conversation_of(
     Raises:
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
-    outlines = _load_outlines(store, tenant, outline)
+    return run(read_conversation(tenant, outline), store, tenant)
+
+
+def read_conversation(
+    tenant: str, outline: Outline
+) -> Steps[StoredConversation]:
+    """The conversation that an outline is the newest of, by steps; see `conversation_of`.
+
+    Args:
+        tenant: the owner.
+        outline: its newest.
+    """
+    outlines = yield from _read_outlines(outline)
     transcript = transcript_of(outlines)
     messages = list[OutlinedMessage]()
     for entry in outlines:
         messages += entry.messages[max(len(messages) - entry.start, 0) :]
-    records = store.find(tenant, transcript.chain)
+    records: Sequence[Record] = yield Find(tuple(transcript.chain))
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
     return StoredConversation(
@@ -433,21 +448,16 @@ def decision_of(
 # ── reading it ───────────────────────────────────────────────────────────────────────────
 
 
-def _load_outlines(
-    store: Store, tenant: str, newest: Outline
-) -> list[Outline]:
+def _read_outlines(newest: Outline) -> Steps[list[Outline]]:
     """All outlines of a conversation, oldest first."""
     outlines = [newest]
     while earlier_key := outlines[-1].before:
-        records = store.find(tenant, (earlier_key,))
-        record = next(
-            (record for record in records if record.kind == "outline"), None
-        )
-        outline = None if record is None else outline_of(record)
+        records = yield Find((earlier_key,))
+        outline = outline_among(records)
         # each outline must begin before the one that names it, or this would never end
         if outline is None or outline.start >= outlines[-1].start:
             raise StoreError(
-                store.name, "find", "the outline of this conversation is not whole. Go on with it "
+                "ledger", "find", "the outline of this conversation is not whole. Go on with it "
                 "once, and it is written again"
             )  # fmt: skip
         outlines.append(outline)
