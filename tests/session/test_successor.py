@@ -15,6 +15,7 @@ from ullage.session.stored.conversation import (
     decision_of,
 )
 from ullage.wires.rules.checker import problems_of
+from ullage.tools.hand.described import told_of_left
 
 SESSION, OTHER = "0d9b7a3e-52f1-4a0c", "77f1c2d4-aaaa-4b0b"
 CLAUDE = (
@@ -233,6 +234,14 @@ def test_it_goes_along_each_time(client):
         assert sent.count(text) == 1
     origins = Counter(origin for _, _, origin in client.decisions())
     assert origins == {first: 2, second: 1}
+
+
+def test_who_looks_at_the_old_one_is_told_that_it_went_along(client):
+    before = decided(client)
+    client.asks(SUMMED_UP)
+    old = conversation(client.stores[0], "", before)
+    assert "pinned and noted until then went along" in told_of_left(old)
+    assert told_of_left(conversation(client.stores[0], "")) == ""
 
 
 # ── once, and everywhere the same ────────────────────────────────────────────────────────

@@ -84,7 +84,7 @@ def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     for entered in hand.decisions:
         if not entered.carried_out:
             continue
-        if _is_unread(walk.window, entered) or _is_lost(walk, entered):
+        if _is_unread(walk, entered) or _is_lost(walk, entered):
             _carry_out(walk, entered, key)
 
 
@@ -130,17 +130,25 @@ def _waits_for_batch(entered: DecisionEntry) -> bool:
     return decision.verb == "restore" and decision.when == "batch"
 
 
-def _is_unread(window: Window, entered: DecisionEntry) -> bool:
-    """Whether a note stands where the provider does not read any more."""
+def _is_unread(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether a note stands where the provider does not read any more, or nowhere.
+
+    It stands nowhere where the user rewound the history, or the client changed it, to before the
+    message that it stood behind.
+    """
+    window = walk.window
     if entered.decision.verb != "note":
         return False
     for placed in window.added:
-        if (
-            placed.edit.name == entered.name
-            and placed.message_index < window.read_from
-        ):
-            return True
-    return False
+        if placed.edit.name == entered.name:
+            return placed.message_index < window.read_from
+    for made in entered.carried_out:
+        batch = batch_of(made, walk.ledger)
+        for edit in () if batch is None else batch.edits:
+            is_added = isinstance(edit, Insert)
+            if is_added and window.transcript.find(edit.after) is not None:
+                return False  # the guard took it out
+    return True
 
 
 def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:

@@ -124,6 +124,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
         sent: its requests that were answered, oldest first, each behind its place in the chain.
         left_for: the name of the conversation that its client went on with, having compacted this
             one; ``""``: none.
+        went_along: whether what was pinned and noted in it went along into that one.
     """
 
     tenant: str
@@ -135,11 +136,20 @@ class StoredConversation(Struct, frozen=True, eq=False):
     hand: UserDecisions
     sent: tuple[tuple[int, SentRequest], ...] = ()
     left_for: str = ""
+    went_along: bool = False
 
     @property
     def key(self) -> bytes:
         """Where a decision about it is kept: behind the newest reply that was seen."""
         return self.transcript.decision_key(len(self.transcript))
+
+    def follows_at(self, key: bytes) -> bool:
+        """Whether decisions of an earlier conversation went along into this one at a place.
+
+        Args:
+            key: the chain at the place.
+        """
+        return bool(self.ledger.at(key).follows)
 
     def leaves(
         self, length: int | None = None, *, start: int = 0
@@ -239,7 +249,12 @@ def conversation(
     later = _gone_on_with(newest, listed)
     if later is newest or newest.outline.subagent:
         return stored
-    return replace(stored, left_for=later.outline.name)
+    successor = conversation_of(store, tenant, later.outline)
+    return replace(
+        stored,
+        left_for=later.outline.name,
+        went_along=any(map(successor.follows_at, successor.transcript.chain)),
+    )
 
 
 def newest_of(

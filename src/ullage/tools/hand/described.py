@@ -121,9 +121,12 @@ def told_of_left(stored: StoredConversation) -> str:
     """
     if not stored.left_for:
         return ""
+    along = ""
+    if stored.went_along:
+        along = "What was pinned and noted until then went along. "
     return (
-        f"Its client compacted it and went on with {stored.left_for}. "
-        f"What is decided here does not hold there: decide it there, too."
+        f"Its client compacted it and went on with {stored.left_for}. {along}"
+        f"What is decided here now does not hold there: decide it there, too."
     )
 
 
@@ -191,6 +194,7 @@ def _decision(
         "what": described(entry.decision, stored.transcript),
         "reason": entry.decision.reason,
         "author": entry.decision.author,
+        "origin": entry.decision.origin,
         "carried_out": bool(entry.carried_out),
     }
 
