@@ -7,15 +7,16 @@ import pytest
 
 from tests.session.test_deciding import SMALL
 from tests.world import as_bytes
-from ullage import Session, SqliteStore, StoreError, Usage
+from ullage import Record, Session, SqliteStore, StoreError, Usage
+from ullage.session.decisions.successor import SESSION as ROW
 from ullage.session.stored.conversation import (
     conversation,
     conversations,
     decide,
     decision_of,
 )
-from ullage.wires.rules.checker import problems_of
 from ullage.tools.hand.described import told_of_left
+from ullage.wires.rules.checker import problems_of
 
 SESSION, OTHER = "0d9b7a3e-52f1-4a0c", "77f1c2d4-aaaa-4b0b"
 CLAUDE = (
@@ -343,6 +344,15 @@ def test_a_store_that_fails_is_asked_again_with_the_next_view(client):
     assert "Use Python 3.11." in client.asks(SUMMED_UP, own=own)
 
 
+def test_what_a_newer_version_says_of_the_session_is_passed_over(client):
+    before = decided(client)
+    ((row, _),) = client.stores[0].newest("", ROW, 9)
+    newer = Record(row.key, ROW, 0, b"\xc1", "of a newer version")
+    assert client.stores[0].commit("", (), (newer,)) == ()
+    assert "Use Python 3.11." in client.asks(SUMMED_UP)
+    assert {origin for *_, origin in client.decisions()} == {before}
+
+
 # ── nowhere else ─────────────────────────────────────────────────────────────────────────
 
 
@@ -439,5 +449,3 @@ def test_two_summaries_behind_the_same_question_are_two_conversations(client):
     sent = client.asks(second)
     assert sent.count("Use Python 3.11.") == 1
     assert sent.count("Ask before you push.") == 1
-
-

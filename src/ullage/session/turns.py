@@ -26,6 +26,7 @@ from ullage.core.values.effects import Steps
 from ullage.session.changes import Change
 from ullage.session.copies import CopyMixin
 from ullage.session.decisions.deciding import DecisionMixin, with_records
+from ullage.session.decisions.successor import go_along
 from ullage.session.host import HostMixin
 from ullage.session.prompt_cache.breaks import look_back
 from ullage.session.provider import reports
@@ -34,7 +35,6 @@ from ullage.session.reading import ReadMixin
 from ullage.session.spend.allowance import Claim
 from ullage.session.spend.calls import Spent
 from ullage.session.state import SessionState
-from ullage.session.stored.successor import go_along
 from ullage.session.view import RequestInfo
 from ullage.wires import MODEL_FIELDS
 

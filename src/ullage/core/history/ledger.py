@@ -362,8 +362,6 @@ def _with_record(entry: Entry, record: Record) -> Entry:
             case "decision":
                 decisions = _placed(entry.decisions, n, _decision(data))
                 return replace(entry, decisions=decisions)
-            case "follows":
-                return replace(entry, follows=data)
             case "opened":
                 opened = _placed(entry.policies, n, _opened(data))
                 return replace(entry, policies=opened)
@@ -378,8 +376,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 return replace(entry, shown=_shown(data))
             case "outline":
                 return replace(entry, outlined=_outlined(data).length)
-            case "latest":
-                return replace(entry, latest=data)
+            case "latest" | "follows":
+                return replace(entry, **{record.kind: data})
     except (msgspec.MsgspecError, ValueError):
         pass
     return entry

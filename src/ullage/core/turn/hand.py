@@ -145,8 +145,9 @@ def _is_unread(walk: Walk, entered: DecisionEntry) -> bool:
     for made in entered.carried_out:
         batch = batch_of(made, walk.ledger)
         for edit in () if batch is None else batch.edits:
-            is_added = isinstance(edit, Insert)
-            if is_added and window.transcript.find(edit.after) is not None:
+            if not isinstance(edit, Insert):
+                continue
+            if window.transcript.find(edit.after) is not None:
                 return False  # the guard took it out
     return True
 
@@ -460,7 +461,9 @@ def _added(
     transcript = window.transcript
     size = window.size
     while size > 1 and transcript.messages[size - 1].before_reply:
-        size -= 1  # what the system says before the reply stays behind the text
+        size -= (
+            1  # what the system says before the reply stays behind the text
+        )
     message = transcript.messages[size - 1]
     if message.role not in ("user", "tool") or message.is_control:
         return None

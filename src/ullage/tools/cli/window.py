@@ -15,8 +15,8 @@ from rich.text import Text
 from ullage.core.history.hand import name_of
 from ullage.core.history.outline import head_of
 from ullage.core.turn.hand import described
+from ullage.session.decisions.entries import ConversationEntry
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     Leaf,
     StoredConversation,
     conversation,

@@ -23,9 +23,18 @@ from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError, RefNotFound
 from ullage.core.history import canon
-from ullage.core.history.hand import DecisionEntry, batch_of
+from ullage.core.history.hand import (
+    DecisionEntry,
+    UserDecisions,
+    batch_of,
+    hand_of,
+)
 from ullage.core.history.ledger import Ledger, latest_record
-from ullage.core.history.outline import outline_among, summed_up
+from ullage.core.history.outline import (
+    outline_among,
+    summed_up,
+    transcript_of,
+)
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn.hand import lines_of, place_of
 from ullage.core.turn.settings import Settings
@@ -42,18 +51,17 @@ from ullage.core.values.effects import (
     Steps,
 )
 from ullage.core.values.notices import aside
-from ullage.session.decisions.targets import target_of
-from ullage.session.stored.conversation import (
-    CHARS_PER_TOKEN,
+from ullage.session.decisions.entries import (
     ConversationEntry,
-    StoredConversation,
     newest_of,
-    read_conversation,
+    read_outlines,
 )
+from ullage.session.decisions.targets import target_of
 from ullage.session.view import RequestInfo
 
 SESSION = "session"
 """The kind of the rows of a client session."""
+_CHARS_PER_TOKEN = 4
 _ROOM_SHARE = 1 / 8
 """Quotations of what was pinned have this share of a view; of the others their refs are named."""
 _MOST_ROWS = 16
@@ -86,11 +94,29 @@ class _Following(NamedTuple):
     name: str
 
 
+class _Predecessor(NamedTuple):
+    """The conversation that a client summed up.
+
+    Attributes:
+        name: its short name.
+        transcript: its history, as stand-ins.
+        ledger: what is known of it.
+        hand: what was decided of it and stands.
+    """
+
+    name: str
+    transcript: Transcript
+    ledger: Ledger
+    hand: UserDecisions
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SessionRow).decode
 
 
-def row_of(info: RequestInfo, settings: Settings, at_s: float) -> Record | None:
+def rows_of(
+    info: RequestInfo, settings: Settings, at_s: float
+) -> tuple[Record, ...]:
     """The row of a conversation in its client session, once a request of it was answered.
 
     Args:
@@ -99,15 +125,15 @@ def row_of(info: RequestInfo, settings: Settings, at_s: float) -> Record | None:
         at_s: when the reply came, in seconds since 1970.
 
     Returns:
-        The row; None: no client session is known, or what asked was beside the conversation.
+        The row; none where no client session is known, or what asked was beside the conversation.
     """
     if not _is_agent(info, settings):
-        return None
+        return ()
     transcript = info.transcript
     begins = transcript.chain[max(summed_up(transcript.messages), 1)]
     row = SessionRow(info.key, int(at_s))
     rows = _rows_key(transcript, settings)
-    return Record(rows, SESSION, 0, _encode(row), begins.hex())
+    return (Record(rows, SESSION, 0, _encode(row), begins.hex()),)
 
 
 def go_along(
@@ -129,18 +155,20 @@ def go_along(
     following = _following(info, settings)
     if following is None or ledger.at(following.key).follows:
         return ()
-    stored = yield from _predecessor(info.transcript, following, settings)
-    if stored is None:
+    earlier = yield from _predecessor(info.transcript, following)
+    if earlier is None:
         return ()
-    decisions = yield from _brought(stored, info)
-    return (yield from _write(info, ledger, following.key, stored, decisions))
+    decisions = yield from _brought(earlier, info)
+    return (yield from _write(info, ledger, following.key, earlier, decisions))
 
 
 def _is_agent(info: RequestInfo, settings: Settings) -> bool:
     """Whether a client's own agent asked: no sub-agent, and not for a title, which has no tools."""
     has_names = bool(settings.client_session) and not settings.subagent
     header = info.raw.header
-    return has_names and header is not None and bool(info.wire.tools(header[0]))
+    return (
+        has_names and header is not None and bool(info.wire.tools(header[0]))
+    )
 
 
 def _rows_key(transcript: Transcript, settings: Settings) -> bytes:
@@ -164,8 +192,8 @@ def _following(info: RequestInfo, settings: Settings) -> _Following | None:
 
 
 def _predecessor(
-    transcript: Transcript, following: _Following, settings: Settings
-) -> Steps[StoredConversation | None]:
+    transcript: Transcript, following: _Following
+) -> Steps[_Predecessor | None]:
     """The conversation that one follows: of those of its client session, the one used last.
 
     None is looked for once a request of the successor was answered: what its client asks beside it
@@ -188,7 +216,12 @@ def _predecessor(
     newest = newest_of(entries)
     if newest is None:
         return None
-    return (yield from read_conversation(settings.tenant, newest.outline))
+    outlines = yield from read_outlines(newest.outline)
+    earlier = transcript_of(outlines)
+    records = yield Find(tuple(earlier.chain))
+    ledger = Ledger().with_records(records)
+    hand = hand_of(earlier, ledger)
+    return _Predecessor(newest.outline.name, earlier, ledger, hand)
 
 
 def _row(record: Record) -> SessionRow | None:
@@ -204,12 +237,12 @@ def _row(record: Record) -> SessionRow | None:
 
 
 def _brought(
-    stored: StoredConversation, info: RequestInfo
+    earlier: _Predecessor, info: RequestInfo
 ) -> Steps[list[Decision]]:
     """The decisions of a conversation that go along into the one of a view."""
     decisions = list[Decision]()
-    quoted = _Quoted(stored, info)
-    for entry in stored.hand.decisions:
+    quoted = _Quoted(earlier, info)
+    for entry in earlier.hand.decisions:
         if entry.decision.verb == "note":
             decisions.append(quoted.brought(entry.decision))
         elif entry.decision.verb == "pin":
@@ -221,18 +254,18 @@ class _Quoted:
     """What was pinned in a conversation, quoted in the one that follows it.
 
     Args:
-        stored: the conversation.
+        earlier: the conversation.
         info: of a view of the one that follows it.
     """
 
-    def __init__(self, stored: StoredConversation, info: RequestInfo) -> None:
-        self._stored = stored
+    def __init__(self, earlier: _Predecessor, info: RequestInfo) -> None:
+        self._earlier = earlier
         self._info = info
         self._room_tokens = int(info.limit_tokens * _ROOM_SHARE)
 
     def brought(self, decision: Decision) -> Decision:
         """A decision as it stands in the successor: with its origin."""
-        origin = decision.origin or self._stored.outline.name
+        origin = decision.origin or self._earlier.name
         return replace(decision, origin=origin)
 
     def pin(self, entry: DecisionEntry) -> Steps[list[Decision]]:
@@ -260,7 +293,7 @@ class _Quoted:
     def _refs(self, entry: DecisionEntry) -> Sequence[str]:
         """The refs of what a pin keeps, as they were noted when it was carried out."""
         for handle in entry.carried_out:
-            batch = batch_of(handle, self._stored.ledger)
+            batch = batch_of(handle, self._earlier.ledger)
             if batch is not None and batch.keeps:
                 return batch.keeps
         return ()
@@ -289,7 +322,7 @@ class _Quoted:
         text = output.text
         if decision.target is not None and decision.target.lines is not None:
             text = lines_of(text, decision.target.lines)
-        tokens = len(text) // CHARS_PER_TOKEN
+        tokens = len(text) // _CHARS_PER_TOKEN
         if tokens > self._room_tokens:
             return named
         self._room_tokens -= tokens
@@ -298,13 +331,15 @@ class _Quoted:
     def _has_room(self, chars: int, decision: Decision) -> bool:
         """Whether a text may fit; of one with pinned lines its length says nothing."""
         has_lines = decision.target is not None and decision.target.lines
-        return bool(has_lines) or chars // CHARS_PER_TOKEN <= self._room_tokens
+        return (
+            bool(has_lines) or chars // _CHARS_PER_TOKEN <= self._room_tokens
+        )
 
     def _label(self, decision: Decision) -> str:
-        origin = decision.origin or self._stored.outline.name
+        origin = decision.origin or self._earlier.name
         place = ""
         if decision.target is not None:
-            place = place_of(decision.target, self._stored.transcript)
+            place = place_of(decision.target, self._earlier.transcript)
         return f"what the user pinned in conversation {origin}, {place}"
 
 
@@ -315,13 +350,13 @@ def _write(
     info: RequestInfo,
     ledger: Ledger,
     key: bytes,
-    stored: StoredConversation,
+    earlier: _Predecessor,
     decisions: Sequence[Decision],
 ) -> Steps[tuple[Record, ...]]:
     """Write the decisions that go along, or find those of whoever was first."""
     while True:
         number = len(ledger.at(key).decisions)
-        records = tuple(_records(ledger, key, stored, decisions))
+        records = tuple(_records(ledger, key, earlier, decisions))
         pointer = latest_record(info.transcript.chain, records)
         lost: tuple[Record, ...] = yield Commit((), (*records, pointer))
         if not lost:
@@ -337,13 +372,13 @@ def _write(
 def _records(
     ledger: Ledger,
     key: bytes,
-    stored: StoredConversation,
+    earlier: _Predecessor,
     decisions: Sequence[Decision],
 ) -> Iterator[Record]:
     records = list[Record]()
     for decision in decisions:
         ledger, record = ledger.with_decision(key, decision)
         records.append(record)
-    _, mark = ledger.with_follows(key, stored.outline.name, records)
+    _, mark = ledger.with_follows(key, earlier.name, records)
     yield from records
     yield mark
