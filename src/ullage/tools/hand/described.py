@@ -147,7 +147,8 @@ def sentence(
     decided = f"{description} would be decided"
     if name:
         decided = f"{name}: {description}"
-    added, rewritten = estimate.added_tokens, estimate.rewritten_tokens
+    added = estimate.added_tokens
+    rewritten = estimate.rewritten_tokens
     change = "more" if added >= 0 else "fewer"
     size = f"the view has about {abs(added):,} tokens {change}"
     cache = "no cache is broken"
@@ -161,7 +162,8 @@ def sentence(
 
 def _price(estimate: DecisionEstimate) -> str:
     """What a decision costs in dollars; ``""`` where no price is known, or nothing changes."""
-    now_usd, later_usd = estimate.cost_now_usd, estimate.cost_per_call_usd
+    now_usd = estimate.cost_now_usd
+    later_usd = estimate.cost_per_call_usd
     if now_usd is None or later_usd is None:
         return ""
     price = f", about ${now_usd:.4f} once" if estimate.rewritten_tokens else ""

@@ -214,8 +214,10 @@ class HandTools:
                 "this is the name under which the model decides",
                 "Give the user's.",
             )
-        self._store, self._tenant = store, tenant
-        self._decides, self._author = decides, author or _USER
+        self._store = store
+        self._tenant = tenant
+        self._decides = decides
+        self._author = author or _USER
         self._now_s = now_s
         self._codes: dict[str, _Code] = {}
         who = "you may decide; what the user decided counts before it"
@@ -306,7 +308,8 @@ class HandTools:
         Raises:
             ConfigError: the model may not, and there is no code of the user's for it.
         """
-        text, given = _text(arguments, "text"), _text(arguments, "code")
+        text = _text(arguments, "text")
+        given = _text(arguments, "code")
         code = self._codes.get(given)
         if code is not None and code.verb == verb:
             return self._author, code.text or text
