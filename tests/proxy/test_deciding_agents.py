@@ -177,7 +177,8 @@ def test_what_was_decided_goes_along_when_claude_code_compacts(tmp_path):
     assert requests[-1].count("Use Python 3.11.") == 1
     assert requests[-1].count(escaped(HOUSE)) == 1
     origins = {made["origin"] for made in user.window()["decisions"]}
-    assert len(origins) == 1 and "" not in origins
+    assert len(origins) == 1
+    assert "" not in origins
 
 
 # Slash commands
