@@ -44,7 +44,7 @@ _agents = click.argument(
     type=click.Choice(tuple(FOLDERS)),
     metavar="[AGENT]…",
 )
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 _dry_run = click.option(
     "--dry-run", is_flag=True, help="Show the change and make none."
 )

@@ -159,7 +159,7 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
     """The lines of the table; texts that left with one batch are one line, unless all are asked."""
     run: list[Leaf] = []
     for leaf in [*leaves, None]:
-        is_gone = leaf is not None and leaf.state == "set aside" and not is_all
+        is_gone = leaf is not None and _is_gone(leaf) and not is_all
         if run and not (
             is_gone and leaf is not None and leaf.batch == run[0].batch
         ):
@@ -173,6 +173,10 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
             yield _row([leaf])
 
 
+def _is_gone(leaf: Leaf) -> bool:
+    return leaf.state == "set aside" and not leaf.is_copied
+
+
 def _row(run: list[Leaf]) -> tuple[Any, ...]:
     start, end = run[0], run[-1]
     name = start.name if start is end else f"{start.name} – {end.name}"
@@ -183,6 +187,7 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
     )
     state = start.state + (f" by {start.batch}" if start.batch else "")
     state += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
+    state += ", copied further down" if start.is_copied else ""
     text = harmless(start.head)
     return (
         name,

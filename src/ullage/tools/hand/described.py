@@ -100,6 +100,7 @@ def window_lines(
     for leaf in leaves[:_LINES]:
         state = leaf.state + (f" by {leaf.batch}" if leaf.batch else "")
         state += ", pinned" if leaf.is_pinned else ""
+        state += ", copied further down" if leaf.is_copied else ""
         ref = f", ref={leaf.ref}" if leaf.ref else ""
         what = " ".join(filter(None, (leaf.role, leaf.kind, leaf.tool)))
         yield f"{leaf.name} {what}, {leaf.chars:,} characters, {state}{ref}: {leaf.head}"
