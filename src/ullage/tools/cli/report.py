@@ -24,8 +24,10 @@ from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
     harmless,
     json_option,
+    one_store,
     open_kept,
     print_json,
+    store_argument,
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
@@ -141,6 +143,7 @@ def _since(value: str) -> str:
     type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
+@store_argument
 @store_option
 @json_option
 @click.option(
@@ -150,6 +153,7 @@ def _since(value: str) -> str:
 def command(
     since: str,
     by: tuple[By, ...],
+    place: str | None,
     address: str | None,
     page: Path | None,
     *,
@@ -163,7 +167,7 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("give --json or --csv, one of them.")
-    with closing(open_kept(address)) as store:
+    with closing(open_kept(one_store(place, address))) as store:
         report = report_from(store, since, by or ("day",))
     if page is not None:
         save(

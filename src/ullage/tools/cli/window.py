@@ -27,9 +27,12 @@ from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,
     harmless,
+    is_store,
     open_kept,
     print_json,
     store_options,
+    tenant_in,
+    told_of_tenants,
 )
 from ullage.tools.hand.described import as_window, told_of_left
 
@@ -61,17 +64,23 @@ def command(
 ) -> None:
     """List the conversations of a store, newest first; with NAME, show one as it stands.
 
-    NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
+    NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest; a path
+    is taken for the store. Each
     text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
     and decision has one too, which `ullage undo` takes. With --why and no NAME the newest is shown.
     """
+    if name is not None and is_store(name):
+        name, address = None, name
     with closing(open_kept(address)) as store:
+        tenant = tenant_in(store, tenant)
         if name is None and not is_why:
             listed = conversations(store, tenant)
             if as_json:
                 print_json([_as_listed(item) for item in listed])
             else:
                 _print_list(listed)
+                for line in () if listed else told_of_tenants(store, "window"):
+                    click.echo(line)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
     if stored.left_for:
@@ -107,7 +116,7 @@ def _as_listed(item: ConversationEntry) -> dict[str, Any]:
 
 def _print_list(listed: list[ConversationEntry]) -> None:
     if not listed:
-        click.echo("No conversation is outlined in this store.")
+        click.echo("No conversation is outlined for this tenant.")
         return
     table = Table(box=None, pad_edge=False, expand=True)
     for column in ("conversation", "last used", "messages", "tokens", "model"):
