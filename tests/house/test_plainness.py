@@ -37,6 +37,7 @@ COMMENTS_A_HUNDRED = {
     "stores": 0.5,
     "tools": 0.3,
 }
+UNPACKED = ["core", "policy", "wires", "stores", "documents", "testing"]
 STATE_NAMES_SHARE = 0.01
 _STATES = """
 said told made kept known given found asked shown held taken left sent wanted
@@ -140,3 +141,27 @@ def test_a_public_class_name_means_one_thing():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in counts.items() if count > 1] == []
+
+
+def is_packed(node):
+    """Whether an assignment gives several names a value of their own, none of them another's."""
+    if not isinstance(node, ast.Assign):
+        return False
+    targets = node.targets[0]
+    values = node.value
+    if not isinstance(targets, ast.Tuple) or not isinstance(values, ast.Tuple):
+        return False
+    names = {ast.unparse(target) for target in targets.elts}
+    read = {ast.unparse(part) for part in ast.walk(values)}
+    return not names & read
+
+
+@pytest.mark.parametrize("room", UNPACKED)
+def test_an_assignment_says_one_thing(room):
+    packed = [
+        ast.unparse(node)
+        for _, tree in sources(room)
+        for node in ast.walk(tree)
+        if is_packed(node)
+    ]
+    assert packed == []

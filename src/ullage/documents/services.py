@@ -207,7 +207,8 @@ def prune_messages(
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
         builder.apply(storable(cut.edit))
-    edited, parsed = list(messages), window.transcript.messages
+    edited = list(messages)
+    parsed = window.transcript.messages
     for index, changes in window.changed.items():
         edited[index] = wire.edit(messages[index], parsed[index], changes)
     return PruneResult(

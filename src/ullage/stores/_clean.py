@@ -126,10 +126,8 @@ class Collected(Struct, frozen=True):
         Args:
             step: the one after it.
         """
-        removed, records = (
-            (*self.removed, *step.removed),
-            self.records + step.records,
-        )
+        removed = (*self.removed, *step.removed)
+        records = self.records + step.records
         return Collected(removed, records, step.left_bytes, step.cursor)
 
 
@@ -228,7 +226,8 @@ def clean(
         work = _records if position.phase == "records" else _outputs
         limit = bounds.limit if bounds.dry_run else room
         step, position, count = work(contents, bounds, position, limit, now_s)
-        collected, room = collected.then(step), room - count
+        collected = collected.then(step)
+        room = room - count
     return replace(collected, cursor=position and str(position))
 
 

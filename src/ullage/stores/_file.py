@@ -259,7 +259,8 @@ class PrivateFile:
             self._is_synced = is_synced
 
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection is not None:
             connection.close()
 

@@ -68,7 +68,8 @@ class ReceiptStore(Protocol):
 
 def row_of(receipt: Receipt) -> tuple[Any, ...]:
     """A receipt as a row of `COLUMNS`."""
-    place, sums = receipt.key, receipt.sums
+    place = receipt.key
+    sums = receipt.sums
     tokens = (
         getattr(getattr(sums, side), name)
         for side in _SIDES

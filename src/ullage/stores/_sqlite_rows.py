@@ -162,7 +162,8 @@ def write_blob(
     ).fetchone()
     if grant is not None and grant[0] != blob.digest:
         raise ref_taken_error(store, blob.output.ref)
-    output, digest = blob.output, blob.digest
+    output = blob.output
+    digest = blob.digest
     if (
         db.execute(
             "SELECT 1 FROM blobs WHERE digest = ?", (digest,)

@@ -54,7 +54,8 @@ class _Tenant:
     def needs(self, key: bytes) -> set[str]:
         """The refs that the records of a key need; to find them takes too long for a commit."""
         if key not in self.needs_of:
-            existing, refs = self.outputs.keys(), set[str]()
+            existing = self.outputs.keys()
+            refs = set[str]()
             for record in self.records[key].values():
                 if record.is_once:
                     refs |= named_in(

@@ -181,7 +181,8 @@ class SpillStore(StoreWrapper):
 
     def _write(self, output: Output) -> None:
         """Write a file whole, unless it exists; in either case mark it as used now."""
-        path, now_s = self.path_of(output.ref), self._clock()
+        path = self.path_of(output.ref)
+        now_s = self._clock()
         size_bytes = ChunkSize.of(output.text).size_bytes
         with suppress(FileNotFoundError):
             there = path.lstat()

@@ -101,7 +101,8 @@ class SqliteStore(Portable, Transactional):
     ) -> tuple[Record, ...]:
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         refuse_contradictions(self.name, records)
-        owner, now_s = to_utf8(tenant), int(self._clock())
+        owner = to_utf8(tenant)
+        now_s = int(self._clock())
         blobs = self._new_blobs(outputs, owner) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
         if not synced and 0 < len(records) <= rows.MOST_ROWS:

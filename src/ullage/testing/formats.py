@@ -71,10 +71,8 @@ class FormatContract:
     def test_untouched_messages_are_the_callers_own(self) -> None:
         """The same objects, in a request that is new, with all else as it was."""
         for request in self.requests:
-            original, messages = (
-                deepcopy(request),
-                list(self.format.history(request)),
-            )
+            original = deepcopy(request)
+            messages = list(self.format.history(request))
             view = self.format.compose(request, messages, ())
             composed = list(self.format.history(view))
             same = all(
@@ -101,7 +99,8 @@ class FormatContract:
     def _check_edit(
         self, raw: Any, message: Message, leaf: tuple[int, int]
     ) -> None:
-        original, (number, item) = deepcopy(raw), leaf
+        original = deepcopy(raw)
+        number, item = leaf
         text = (
             '{"note":"new"}'
             if isinstance(message.parts[number], ToolCall)

@@ -73,10 +73,8 @@ class BlobsContract(Contract):
 
     def test_what_a_tenant_put_no_other_reads(self) -> None:
         """A ref opens for who put it, even where two put the same."""
-        shared, private = (
-            output("both hold this"),
-            output("only one holds this"),
-        )
+        shared = output("both hold this")
+        private = output("only one holds this")
         with self.opened() as blobs:
             blobs.put("one", [shared, private])
             blobs.put("two", [shared])

@@ -226,7 +226,8 @@ def _broken(
         format=format,
         recall=True,
     )
-    warm, twin = open_session(), open_session()
+    warm = open_session()
+    twin = open_session()
     for number, stop in enumerate(boundaries(run)):
         try:
             request = in_format(run[:stop], format)
@@ -262,9 +263,11 @@ def _promises(
     notes: _Notes,
 ) -> Iterator[tuple[str, bool]]:
     """Each promise in turn, and whether it is kept of the next request of a run."""
-    key, original = FORMATS[format].key, deepcopy(request)
+    key = FORMATS[format].key
+    original = deepcopy(request)
     view = warm.fit(request)
-    messages, batches = view[key], _batches(warm)
+    messages = view[key]
+    batches = _batches(warm)
     yield "pure: the request was changed", request == original
     same = twin.fit(original)[key] == messages
     yield "deterministic: another session made another view of it", same

@@ -106,7 +106,8 @@ class StoreContract(BlobsContract, RecordsContract):
                 raise AssertionError(f"{self._differs(short)}\n  {history}")
 
     def _differs(self, commits: Sequence[Any]) -> str:
-        model, keys = _Model(), [KEYS[2], b"absent", *KEYS, KEYS[0]]
+        model = _Model()
+        keys = [KEYS[2], b"absent", *KEYS, KEYS[0]]
         with self.opened() as store:
             try:
                 for commit in commits:
@@ -231,11 +232,9 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             if receipts_of(store) is None:
                 return
-            early, late, third = (
-                receipt("a", 1),
-                receipt("a", 3),
-                receipt("b", 2),
-            )
+            early = receipt("a", 1)
+            late = receipt("a", 3)
+            third = receipt("b", 2)
             receipts_of(store).keep_receipts([third, early])
             expect(store_receipts(store), (early, third), "in their order")
             receipts_of(store).keep_receipts([late])
@@ -298,12 +297,14 @@ class StoreContract(BlobsContract, RecordsContract):
         Raises:
             AssertionError: a step was refused, or the clean-up has no end.
         """
-        cursor, total = None, Collected((), 0, 0)
+        cursor = None
+        total = Collected((), 0, 0)
         for _ in range(10_000):
             step = store.collect(tenant, replace(bounds, limit=2), cursor)
             if step is None:
                 raise AssertionError("a clean-up that is due was not done")
-            total, cursor = total.then(step), step.cursor
+            total = total.then(step)
+            cursor = step.cursor
             if cursor is None:
                 return total
         raise AssertionError("a clean-up did not come to its end")
@@ -366,7 +367,9 @@ class StoreContract(BlobsContract, RecordsContract):
         self,
     ) -> None:
         """And so does what the index of a summary names."""
-        named, listed, free = output("named"), output("listed"), output("free")
+        named = output("named")
+        listed = output("listed")
+        free = output("free")
         index = output(
             f"Index of messages\noutput ref={listed.ref} (6 characters)"
         )

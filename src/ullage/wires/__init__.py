@@ -116,10 +116,8 @@ def format_of(format: str | Format) -> Format:
     if isinstance(format, str):
         if format in FORMATS:
             return FORMATS[format]
-        problem, question = (
-            f"{format!r} is not known",
-            did_you_mean(format, FORMATS),
-        )
+        problem = f"{format!r} is not known"
+        question = did_you_mean(format, FORMATS)
     elif isinstance(format, Format):
         return format
     else:

@@ -107,10 +107,12 @@ class WindowBuilder(ShownAgain):
             calibration=calibration,
         )
         self._hold(window, [])
-        self._parts, self._changes = Parts(), Changes()
+        self._parts = Parts()
+        self._changes = Changes()
 
     def _hold(self, window: Window, stale: list[tuple[int, int]]) -> None:
-        self.window, self.stale = window, stale
+        self.window = window
+        self.stale = stale
         self.past: tuple[WindowBuilder, ...] = ()
         self.excess: dict[int, int] = {}
         self.carried = CarryingCost()

@@ -333,7 +333,8 @@ def _batch(data: bytes) -> Batch:
 
 def _with_record(entry: Entry, record: Record) -> Entry:
     """An entry with what a record sets; as it was for one that a newer version wrote."""
-    n, data = record.n, record.data
+    n = record.n
+    data = record.data
     try:
         match record.kind:
             case "batch":

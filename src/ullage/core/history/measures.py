@@ -135,7 +135,8 @@ class Folded:
         key = fold.name, start
         reached, value = self._values.pop(key, (start, None))
         if value is None or (reached > stop and not fold.looks_back):
-            reached, value = start, fold.begin()
+            reached = start
+            value = fold.begin()
         for index in range(reached, stop):
             fold.add(value, self._transcript, index)
         while len(self._values) >= _VALUES:

@@ -48,11 +48,15 @@ class Remembered:
         self._new[key] = value, chars
         self._bytes += chars + _ENTRY_BYTES
         if self._bytes > self._most_bytes // 2:
-            self._old, self._new, self._bytes = self._new, {}, 0
+            self._old = self._new
+            self._new = {}
+            self._bytes = 0
 
     def clear(self) -> None:
         """Forget everything."""
-        self._new, self._old, self._bytes = {}, {}, 0
+        self._new = {}
+        self._old = {}
+        self._bytes = 0
 
 
 REMEMBERED = Remembered(32 << 20)

@@ -23,8 +23,10 @@ LeafEdits = Mapping[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
 
 _WHOLE: LeafEdits = {}
-SHOWN, HIDDEN = 0, 1
-"""What stands for a message in the flags of a window: whether a summary is shown in its place."""
+# the flags of a window have one of these for each message
+SHOWN = 0
+HIDDEN = 1
+"""A summary is shown in place of the message."""
 
 
 class Placed(NamedTuple):

@@ -229,7 +229,8 @@ class Transcript(Authorship):
         }
         fork_length, pairs = self._fork
         if fork_length > length:
-            fork_length, pairs = 0, Pairing()
+            fork_length = 0
+            pairs = Pairing()
         fork._pairs = pairs.copy()
         for index in range(fork_length, length):
             fork._pairs.feed(index, fork.messages[index])

@@ -63,7 +63,8 @@ class TokenSums(Struct):
 
     def copy(self) -> TokenSums:
         """The same sums, to go on by themselves."""
-        uncounted, touched = self.uncounted.copy(), self.touched.copy()
+        uncounted = self.uncounted.copy()
+        touched = self.touched.copy()
         return TokenSums(
             self.tokens.copy(), self.counted, self.bound, uncounted, touched
         )
@@ -174,12 +175,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             # else an interrupted call came as far as this, or it is hidden by now
             if sums.tokens[index] < 0 and not self._hidden[index]:
                 tokens = self.count_message(index)
-                sums.tokens[index], sums.counted = (
-                    tokens,
-                    sums.counted + tokens,
-                )
+                sums.tokens[index] = tokens
+                sums.counted += tokens
         sums.touched.update(sums.uncounted)
-        sums.uncounted, sums.bound = [], 0
+        sums.uncounted = []
+        sums.bound = 0
 
     def count_message(self, index: int) -> int:
         """Tokens of a message as it is shown; what no model is shown of it is not counted."""

@@ -22,16 +22,19 @@ from msgspec.structs import replace
 Slope: TypeAlias = tuple[float, int]
 """Tokens reported for each token estimated, and how many estimated tokens say so."""
 
-MIN_SCALE, MAX_SCALE = 0.5, 2.5
+MIN_SCALE = 0.5
+MAX_SCALE = 2.5
 UNSEEN_TOKENS = 150_000
 """The most that may be in a prompt unseen by us: hidden prompts, tools, media, server state."""
 
 _KEPT_SLOPES = 16
 _LEAST_CHANGE = 32
-_LEAST_GROWTH, _LEAST_SLOPE = 500, 0.1
-"""No tokeniser makes less than this share of so many tokens that we estimate more."""
+_LEAST_GROWTH = 500
+_LEAST_SLOPE = 0.1
+"""Of ``_LEAST_GROWTH`` tokens that we estimate more, no tokeniser makes less than this share."""
 _COLD_WEIGHT = 400
-_SHARE_EXACT, _SHARE_ESTIMATE = 0.08, 0.25
+_SHARE_EXACT = 0.08
+_SHARE_ESTIMATE = 0.25
 _SHARE_OF_REPORT = 0.005
 
 
@@ -113,7 +116,8 @@ class Calibration(Struct, frozen=True):
 
     def most(self, limit_tokens: int) -> int:
         """The most that may be estimated so that `upper` of it is within a limit."""
-        low, high = 0, 3 * limit_tokens
+        low = 0
+        high = 3 * limit_tokens
         while low < high:
             middle = (low + high + 1) // 2
             if self.upper(middle) <= limit_tokens:
@@ -156,7 +160,8 @@ def _is_plausible(reported: int, estimated: int) -> bool:
 def _weighed_median(slopes: tuple[Slope, ...]) -> float:
     """The slope with half of the weight on either side, the cold estimate included."""
     weighed = sorted((*slopes, (1.0, _COLD_WEIGHT)))
-    half, below = sum(weight for _, weight in weighed) / 2, 0
+    half = sum(weight for _, weight in weighed) / 2
+    below = 0
     for slope, weight in weighed:
         below += weight
         if below >= half:

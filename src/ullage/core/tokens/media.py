@@ -33,16 +33,20 @@ from ullage.core.values.model_names import plain_name
 
 _TEXT_TOKENS_A_PAGE = 2_250
 _LETTER_PX = (816, 1056)
-_UNKNOWN_SOUND_S, _UNKNOWN_VIDEO_S = 60, 300
+_UNKNOWN_SOUND_S = 60
+_UNKNOWN_VIDEO_S = 300
 _MOST_VIDEO_S = 12 * 3600
 _VIDEO_BYTES_A_SECOND = 62_500
 """Of a video that does not say how long it is: half a megabit a second, as of a screen."""
-_SOUND_TOKENS_A_SECOND, _GEMINI_SOUND_TOKENS_A_SECOND = 10, 32
+_SOUND_TOKENS_A_SECOND = 10
+_GEMINI_SOUND_TOKENS_A_SECOND = 32
 _STAMP_TOKENS_A_SECOND = 10
 _GEMINI_PAGE = {"low": 280, "high": 1120, "ultra_high": 1120}
 _GEMINI_FRAME = {"high": 280, "ultra_high": 280}
-_GEMINI_PAGE_TOKENS, _GEMINI_FRAME_TOKENS = 560, 70
-_GEMINI_2_TOKENS, _GEMINI_2_LOW_TOKENS = 258, 66
+_GEMINI_PAGE_TOKENS = 560
+_GEMINI_FRAME_TOKENS = 70
+_GEMINI_2_TOKENS = 258
+_GEMINI_2_LOW_TOKENS = 66
 
 
 def media_tokens(model: str, medium: Media, detail: str = "") -> int:
@@ -54,7 +58,8 @@ def media_tokens(model: str, medium: Media, detail: str = "") -> int:
         return _sound_tokens(model, medium.data)
     if medium.kind == "document" and not medium.mime.startswith("image/"):
         return _document_tokens(model, medium, detail)
-    width, height = medium.width, medium.height
+    width = medium.width
+    height = medium.height
     if width <= 0 or height <= 0:
         width, height = image_size(medium.data)
     return image_tokens(model, width, height, detail)
@@ -175,7 +180,8 @@ _OPENAI: tuple[tuple[str, _Details], ...] = (
 )
 _CLAUDE_3 = _Patches(28, 1568, edge=1568)
 _CLAUDE_4_8 = _Patches(28, 4784, edge=2576)
-_GEMINI_TILE, _GEMINI_2_LOW = 258, 64
+_GEMINI_TILE = 258
+_GEMINI_2_LOW = 64
 _GEMINI = {"low": 280, "medium": 560, "high": 1120, "ultra_high": 2240}
 _GEMINI_2 = re.compile(r"gemini-?(?:pro|1|2)")
 

@@ -16,7 +16,9 @@ _JPEG_CHARS = 400_000
 _PDF_CHARS = 200_000
 _WEBM_BYTES = 4_096
 _MOST_BOXES = 64
-_BYTES_A_PAGE, _MOST_PAGES, _UNKNOWN_PAGES = 50_000, 600, 10
+_BYTES_A_PAGE = 50_000
+_MOST_PAGES = 600
+_UNKNOWN_PAGES = 10
 _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _WEBP_SIDE = 0x3FFF
 """Sides of a WebP have 14 bits; the two above them scale the picture."""

@@ -90,7 +90,8 @@ def _edited(window: Window) -> Iterator[int]:
 
 def _record(walk: Walk, active: ActivePolicy, place: int, key: bytes) -> None:
     """Make batches of the cuts on arrival: of all results where the change is made now."""
-    window, builder = walk.window, walk.builder
+    window = walk.window
+    builder = walk.builder
     if active.superseded:
         if not walk.ledger.at(
             key

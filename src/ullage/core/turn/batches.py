@@ -195,7 +195,8 @@ class Walk(Struct):
 
     def _show_batch(self, key: bytes, number: int, batch: Batch) -> bool:
         """Show what of a batch is not in the view yet. Returns whether all of it took effect."""
-        window, undone = self.window, self.hand.undone
+        window = self.window
+        undone = self.hand.undone
         edits = batch.edits
         if undone and LedgerRef("batch", key, number) in undone:
             edits = ()
@@ -273,7 +274,8 @@ def _start_of(
     window: Window, edit: Replace | ReplaceSpan | Restore | Insert
 ) -> int:
     """Index of the first message an edit changes."""
-    transcript, size = window.transcript, window.size
+    transcript = window.transcript
+    size = window.size
     if isinstance(edit, Insert):
         return transcript.find(edit.after) or size
     if isinstance(edit, Restore):

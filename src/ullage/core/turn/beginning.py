@@ -63,7 +63,8 @@ def prepare_window(
     Raises:
         ConfigError: the model's window is not known, and the policy takes no other.
     """
-    envelope, policy = request.envelope, settings.policy
+    envelope = request.envelope
+    policy = settings.policy
     words = names.words_of(opened, history.transcript, policy.toolset)
     tools, offers = _tools(request, words, settings.recall)
     if history.builder is None or history.builder.window.words != words:
@@ -77,10 +78,8 @@ def prepare_window(
     limits = limits_for(envelope.model, given or assumed, lesson)
     asked_tokens = envelope.head.asked_output_tokens
     events += _large_reserve(envelope, limits, cache)
-    limit_tokens, context_tokens = (
-        limits.prompt_tokens(asked_tokens),
-        limits.window_tokens,
-    )
+    limit_tokens = limits.prompt_tokens(asked_tokens)
+    context_tokens = limits.window_tokens
     if (
         lesson.room_tokens is not None
     ):  # a refusal's own arithmetic, the answer left out of it
@@ -133,8 +132,10 @@ def _assumed(
     lesson: Lesson,
 ) -> tuple[Limits | None, list[Event]]:
     """The limits of a window that nobody tells, as the policy wants them, told of once."""
-    model, default = envelope.model, envelope.default_tokens
-    info, rule = lookup(model), settings.policy.unknown_model
+    model = envelope.model
+    default = envelope.default_tokens
+    info = lookup(model)
+    rule = settings.policy.unknown_model
     is_known = info.known and default is None
     if is_known or given is not None or lesson.window_tokens is not None:
         return None, []

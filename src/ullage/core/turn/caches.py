@@ -149,7 +149,8 @@ class SessionCache:
             FormatError: a message is not what its format says it is.
         """
         envelope = request.envelope
-        messages, leading = _Messages(request), envelope.head.leading
+        messages = _Messages(request)
+        leading = envelope.head.leading
         root = request.root(tenant)
         meter = meter_for(envelope.model, envelope.detail)
         best: _Match | None = None
@@ -301,7 +302,8 @@ def _append(history: HistoryCache, messages: _Messages, leading: int) -> None:
 
     Hashing lets go of the interpreter too briefly to be of use, yet who waits (5 ms) begins anew.
     """
-    transcript, start = history.transcript, len(history.copies)
+    transcript = history.transcript
+    start = len(history.copies)
     numbers = range(start + leading, len(messages.raws))
     entries = [messages[number] for number in numbers]
     digests = [messages.digest(number) for number in numbers]

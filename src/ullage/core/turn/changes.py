@@ -52,10 +52,8 @@ def arrived(transcript: Transcript, ledger: Ledger) -> Mapping[int, int]:
     for key in dict.fromkeys(transcript.chain):
         for seen in ledger.at(key).seen:
             for message, change in seen.changed:
-                length, place = (
-                    transcript.find(message),
-                    transcript.find(change),
-                )
+                length = transcript.find(message)
+                place = transcript.find(change)
                 if length and place:
                     index = length - 1
                     ages[index] = max(place, ages.get(index, 0))
@@ -69,7 +67,8 @@ def changed(
     shown = _shown(transcript, ledger)
     if shown is None or transcript.find(shown.chain) is not None:
         return ()  # it only grew
-    marks, earlier_marks = _marks(transcript), shown.message_marks()
+    marks = _marks(transcript)
+    earlier_marks = shown.message_marks()
     ages = _moved(marks, earlier_marks, shown)
     ages.update(_added(transcript, ledger, marks, earlier_marks))
     recorded = arrived(transcript, ledger)

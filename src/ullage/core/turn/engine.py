@@ -108,11 +108,9 @@ def fit(
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    window, ledger, active = (
-        builder.window,
-        resolution.ledger,
-        resolution.active,
-    )
+    window = builder.window
+    ledger = resolution.ledger
+    active = resolution.active
     transcript = window.transcript
     records = list(resolution.records)
     walk = Walk(builder, policy, safeguards, ledger, records, hand=hand)
@@ -213,7 +211,8 @@ def _drop_stale(walk: Walk) -> None:
     Where reasoning is free, none goes with a batch. If the next request is for a model to which
     it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
     """
-    window, stale = walk.window, walk.builder.stale
+    window = walk.window
+    stale = walk.builder.stale
     if not stale or window.reasoning == "free" or is_frozen(window):
         return
     starts: list[int] = []
@@ -236,7 +235,8 @@ def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     ever fit again, and so no better report could come (usage summed over a turn, F64).
     """
     window = builder.window
-    size, transcript = window.size, window.transcript
+    size = window.size
+    transcript = window.transcript
     if not 0 < size < len(transcript) or not transcript.starts_turn(size):
         return
     entry = ledger.at(transcript.decision_key(size))
@@ -245,7 +245,8 @@ def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     if report is None:
         builder.report(None, None, calibration)
         return
-    reported, estimated = report.reported_tokens, report.estimated_tokens
+    reported = report.reported_tokens
+    estimated = report.estimated_tokens
     if reported - estimated < window.limit_tokens:
         calibration = calibration.observe(reported, estimated)
     builder.report(reported, reported + report.output_tokens, calibration)
@@ -258,7 +259,8 @@ def _settled(window: Window, ledger: Ledger) -> int:
     what is before it; the end itself is always decided anew.
     """
     transcript = window.transcript
-    settled, start = 0, window.size
+    settled = 0
+    start = window.size
     for length in transcript.boundaries(start):
         keys = transcript.decision_keys(start, length)
         decided = [_is_decided(ledger, key) for key in keys]
@@ -287,7 +289,8 @@ def _replaced(
     if hand.decisions:
         return set()
     transcript = window.transcript
-    replaced, hidden = set[Location](), _Hidden(window)
+    replaced = set[Location]()
+    hidden = _Hidden(window)
     for length, edit in _settled_edits(window, ledger, settled):
         if isinstance(edit, ReplaceSpan):
             for index in hidden.by(edit, length):
@@ -303,7 +306,8 @@ def _settled_edits(
     window: Window, ledger: Ledger, settled: int
 ) -> Iterator[tuple[int, Edit]]:
     """Each edit of the settled places ahead, behind the length of its boundary's history."""
-    transcript, start = window.transcript, window.size
+    transcript = window.transcript
+    start = window.size
     if settled <= start:
         return
     for length in transcript.boundaries(start):
@@ -331,7 +335,8 @@ class _Hidden:
     def by(self, edit: ReplaceSpan, length: int) -> list[int]:
         """What a summary within a length hides and none that begins at the same message did."""
         transcript = self._window.transcript
-        start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+        start = transcript.find(edit.after)
+        stop = transcript.find(edit.upto)
         if start is None or stop is None or not start < stop <= length:
             return []
         keeps = self._window.kept_by(edit)
@@ -356,7 +361,8 @@ def _decide(
     is_end: bool,
 ) -> _Asks[None]:
     """Decide at a place; at the end of the history users come first, and models are asked."""
-    window, policy = walk.window, walk.policy
+    window = walk.window
+    policy = walk.policy
     if is_end and walk.hand.decisions:
         carry_out(walk, walk.hand, key)
     walk.builder.removed(removed_tokens(walk))

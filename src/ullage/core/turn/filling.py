@@ -90,7 +90,8 @@ def fill(
     Returns:
         The cut, with the model's words if they were accepted, and why they were not.
     """
-    brief, span = cut.brief, cut.edit
+    brief = cut.brief
+    span = cut.edit
     if brief is None or asking is None or not isinstance(span, ReplaceSpan):
         return Filled(cut)
     summary = Accepted(brief.earlier, "")
@@ -164,7 +165,8 @@ def parts(brief: Brief, window_tokens: int, count: Count) -> list[str]:
         count: counts the tokens of a text.
     """
     room = _room_for_part(brief, window_tokens, count)
-    texts, tokens = [""], 0
+    texts = [""]
+    tokens = 0
     for piece in brief.pieces:
         for fragment in _halves(piece, room, count):
             fragment_tokens = count(fragment)

@@ -154,7 +154,8 @@ def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
 
 def _is_pin_out(walk: Walk, entered: DecisionEntry) -> bool:
     """Whether a decision is a pin, and what it keeps is not shown so."""
-    target, window = entered.decision.target, walk.window
+    target = entered.decision.target
+    window = walk.window
     if entered.decision.verb != "pin" or target is None:
         return False
     locations = locations_of(window.transcript, target)
@@ -171,7 +172,8 @@ def _is_pin_out(walk: Walk, entered: DecisionEntry) -> bool:
 
 def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     """Make the batch of a decision, an empty one where there is nothing to do."""
-    window, decision = walk.window, entered.decision
+    window = walk.window
+    decision = entered.decision
     proposed = _cuts(window, entered)
     if proposed is None:
         return  # it is tried again at the next turn
@@ -311,7 +313,8 @@ def _cuts(
     window: Window, entered: DecisionEntry
 ) -> Sequence[ProposedEdit] | None:
     """The cuts of a decision; None where it cannot be carried out yet."""
-    decision, target = entered.decision, entered.decision.target
+    decision = entered.decision
+    target = entered.decision.target
     reason = f"{decision.author or 'a user'} asked for it"
     if decision.verb == "note":
         return _added(window, entered, decision.text, reason)
@@ -393,8 +396,10 @@ def _text_for_dropped(
     window: Window, location: Location, output: Output
 ) -> str | None:
     """What is shown in place of a leaf that the user took out; None where it has to stay."""
-    leaf, words = window.transcript.leaf(location), window.words
-    ref, chars = output.ref, len(output.text)
+    leaf = window.transcript.leaf(location)
+    words = window.words
+    ref = output.ref
+    chars = len(output.text)
     if isinstance(leaf, Text):
         return words.taken_out(ref, chars)
     if isinstance(leaf, Media):
@@ -498,7 +503,8 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         key: where decisions of this place are kept.
         ask: asks the guard.
     """
-    window, pins = walk.window, walk.window.pins
+    window = walk.window
+    pins = walk.window.pins
     pinned = set(filter(walk.hand.firm.covers, pinned_in(window)))
     kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
     if pins != walk.hand.firm:
@@ -534,10 +540,12 @@ def give_up_returned(walk: Walk, key: bytes) -> None:
 
 def _returned_cuts(walk: Walk) -> list[ProposedEdit]:
     """The cuts of as many results that came back as the view has too much."""
-    window, firm = walk.window, walk.hand.firm
+    window = walk.window
+    firm = walk.hand.firm
     limit = window.limit_tokens
     reason = f"the view was over its hard limit of {limit:,} tokens"
-    tokens, editable = window.tokens, editable_from(window)
+    tokens = window.tokens
+    editable = editable_from(window)
     cuts: list[ProposedEdit] = []
     for location in _visible_in(window, window.pins):
         is_firm = firm.covers(location) or location in firm.lines

@@ -218,7 +218,8 @@ def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
     """What was carried up to a boundary, gone on from an earlier one."""
     earlier = builder.carried
     chars = builder.window.tally(WHOLE_CHARS).each
-    came, freed = earlier.chars, earlier.freed
+    came = earlier.chars
+    freed = earlier.freed
     for index in range(earlier.length, length):
         came += chars[index]
         freed += builder.excess.get(index, 0)

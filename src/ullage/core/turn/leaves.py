@@ -95,8 +95,10 @@ def _check_text(window: Window, location: Location, text: str) -> None:
 
 def _check_place(proposal: Proposal, location: Location) -> None:
     """Refuse a place that stays as it came."""
-    window, transcript = proposal.window, proposal.window.transcript
-    index, number = location[0], location[1]
+    window = proposal.window
+    transcript = proposal.window.transcript
+    index = location[0]
+    number = location[1]
     message = transcript.messages[index]
     part = message.parts[number]
     if transcript.reader(index, number) == "program":
@@ -125,7 +127,8 @@ def _check_place(proposal: Proposal, location: Location) -> None:
 
 def _check_moment(proposal: Proposal, location: Location) -> None:
     """Refuse what may not be replaced now."""
-    window, index = proposal.window, location[0]
+    window = proposal.window
+    index = location[0]
     if proposal.on_arrival and window.age_of(index) < window.fresh:
         start = window.fresh + 1
         problem = (
@@ -203,7 +206,8 @@ def _naming(
     window: Window, location: Location, text: str, original: Output
 ) -> str:
     """A text that names what opens the original, behind what it says already."""
-    leaf, words = window.transcript.leaf(location), window.words
+    leaf = window.transcript.leaf(location)
+    words = window.words
     chars = len(original.text)
     fields = fields_of(text) if isinstance(leaf, ToolCall) else None
     if fields is not None:

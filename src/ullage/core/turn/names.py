@@ -245,7 +245,8 @@ def words_of(
 
 def worded_anew(window: Window) -> list[ProposedEdit]:
     """Cuts by which notices that name a tool as it was called before name it as it is now."""
-    words, transcript = window.words, window.transcript
+    words = window.words
+    transcript = window.transcript
     cuts: list[ProposedEdit] = []
     for index in window.visible:
         for (number, item), edit in window.shown(index).items():

@@ -60,7 +60,8 @@ def with_messages(
     """The request with these messages; itself if they are its own."""
     if messages is request.history:
         return request
-    wire, history = request.wire, list(messages)
+    wire = request.wire
+    history = list(messages)
     raw = wire.compose(request.raw, history, ())
     envelope = cache.envelopes.read(raw, wire, request.envelope.model)
     return replace(request, raw=raw, history=list(messages), envelope=envelope)

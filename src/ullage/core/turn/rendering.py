@@ -130,7 +130,8 @@ def _as_messages(
     request: Request, body: Sequence[Any], view: Window
 ) -> list[Any]:
     """What is shown, in its order, as messages of the request."""
-    wire, model = request.wire, request.envelope.model
+    wire = request.wire
+    model = request.envelope.model
     if wire.wants_turns(model):
         return [
             _as_message(wire, body, group)
@@ -296,7 +297,8 @@ def _would_follow_a_reply(
     if view.thinks_first or not visible or isinstance(previous, str):
         return False
     messages = view.transcript.messages
-    earlier, later = messages[previous], messages[visible[0]]
+    earlier = messages[previous]
+    later = messages[visible[0]]
     return earlier.role == later.role == "assistant"
 
 

@@ -225,7 +225,8 @@ def _id_of(name: Any) -> str:
 def _read_envelope(
     request: Mapping[str, Any], wire: Format, model: str
 ) -> Envelope:
-    tools, choice = wire.tools(request), wire.choice(request)
+    tools = wire.tools(request)
+    choice = wire.choice(request)
     return Envelope(
         model=model,
         head=wire.head(request),

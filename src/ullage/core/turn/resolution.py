@@ -174,7 +174,8 @@ class _Case(NamedTuple):
 
 def _resolve(case: _Case, previous: PolicyRecord | None) -> PolicyResolution:
     """The policy in force, where no refusal changes it."""
-    ledger, settings = case.ledger, case.settings
+    ledger = case.ledger
+    settings = case.settings
     cached = case.history.active
     if cached is not None and not case.may_open_again(cached.record):
         if cached.superseded:
@@ -212,7 +213,8 @@ def _reopened(
     case: _Case, newest: PolicyRecord, active: ActivePolicy
 ) -> PolicyRecord:
     """What is in force from here on, where what was sent may have been shown otherwise."""
-    request, settings = case.request, case.settings
+    request = case.request
+    settings = case.settings
     is_alike = case.shows_alike(newest)
     folder = newest.folder
     if not is_alike:
@@ -261,7 +263,8 @@ def _before_refusal(case: _Case) -> list[Opening] | None:
     where nothing is to be opened: a history that has views with the tools keeps their notices, and
     what comes now is not cut for want of tools (`RequestRecord`).
     """
-    request, settings = case.request, case.settings
+    request = case.request
+    settings = case.settings
     if settings.recall != "auto" or request.envelope.bars_tools != "refused":
         return None
     transcript = case.history.transcript
@@ -290,7 +293,9 @@ def _open(
         previous: what was in force in the session's last turn, or None.
         openings: of a history that used no tools; what it sent is shown as it was.
     """
-    history, request, settings = case.history, case.request, case.settings
+    history = case.history
+    request = case.request
+    settings = case.settings
     transcript = history.transcript
     is_host = settings.recall == "host"
     present = names.holds(request, "", settings.policy.toolset)
@@ -299,7 +304,8 @@ def _open(
     offered = _offers(case, present=present, under_way=joined and not openings)
     prefix = ""
     if previous is not None and previous.recall and uses:
-        offered, prefix = True, previous.prefix
+        offered = True
+        prefix = previous.prefix
     prefix = _prefix_for(case, prefix)
     waits = joined and not offered and may_join(settings)
     adds_tools = offered and not present and not is_host
@@ -399,7 +405,8 @@ def _with_free_names(
 
 def _prefix_for(case: _Case, prefix: str) -> str:
     """What stands before our names, where the one at hand is this."""
-    request, toolset = case.request, case.settings.policy.toolset
+    request = case.request
+    toolset = case.settings.policy.toolset
     if case.settings.recall == "host":
         return names.prefix_of_host(request, toolset, prefix)
     transcript = case.history.transcript

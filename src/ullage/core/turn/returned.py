@@ -75,11 +75,13 @@ def not_returned(walk: Walk) -> Iterator[Event]:
 
 def _returning(walk: Walk) -> Iterator[_Returning]:
     """What the decisions that stand and are carried out bring back."""
-    transcript, ledger = walk.window.transcript, walk.ledger
+    transcript = walk.window.transcript
+    ledger = walk.ledger
     entered = list(entered_in(transcript, ledger))
     carried_out = {one.name: one.carried_out for one in entered}
     for one in walk.hand.decisions:
-        batches, decision = carried_out[one.name], one.decision
+        batches = carried_out[one.name]
+        decision = one.decision
         place = described(decision, transcript)
         if not batches:
             continue
@@ -128,7 +130,8 @@ def _event(
     is_new: bool,
 ) -> Event:
     """That one batch keeps messages out which a decision was to bring back."""
-    batch, limit = batch_of(handle, walk.ledger), walk.window.limit_tokens
+    batch = batch_of(handle, walk.ledger)
+    limit = walk.window.limit_tokens
     kind: Kind = "held"
     why = f"{name_of(handle)} was made later and has them too; undo it as well"
     if batch is not None and batch.decision:
@@ -165,10 +168,8 @@ def _leaves_of(transcript: Transcript, batch: Batch) -> Iterator[Location]:
             if location is not None:
                 yield location
         elif isinstance(edit, ReplaceSpan):
-            start, stop = (
-                transcript.find(edit.after),
-                transcript.find(edit.upto),
-            )
+            start = transcript.find(edit.after)
+            stop = transcript.find(edit.upto)
             if start is not None and stop is not None:
                 for index in range(start, stop):
                     for number, item, _ in leaves_of(

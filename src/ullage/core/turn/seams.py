@@ -53,7 +53,8 @@ class Ground(NamedTuple):
 
     def _ends(self, stop: int) -> bool:
         """Whether a range may end before a message."""
-        window, transcript = self.window, self.window.transcript
+        window = self.window
+        transcript = self.window.transcript
         if stop < self.editable or not transcript.closed(stop):
             return False
         if transcript.find(transcript.chain[stop]) != stop:

@@ -91,7 +91,8 @@ def _is_unrecalled(
     key: bytes,
 ) -> bool:
     """Whether the recall tools cannot be called in this reply, and its place is still open."""
-    opened, envelope = resolution.active.record, request.envelope
+    opened = resolution.active.record
+    envelope = request.envelope
     if not opened.recall or not envelope.tools:
         return False
     our_names = {

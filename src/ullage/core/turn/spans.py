@@ -131,7 +131,8 @@ def _seams(
     ground = _ground(proposal, start, stop, speaks=speaks)
     if ground.fits(start, stop):
         return start, stop
-    start, stop = max(start, ground.first), min(stop, ground.last)
+    start = max(start, ground.first)
+    stop = min(stop, ground.last)
     if start < stop:
         ways = [ground.widened(start, stop), ground.narrowed(start, stop)]
         # what the model has not seen yet is hidden by nobody's mistake
@@ -159,7 +160,8 @@ def _ground(
     editable = editable_from(window)
     if stop < editable:
         raise Broken(HELD, "Propose it again once the turn is over.")
-    first, last = window.read_from, control_tail(window)
+    first = window.read_from
+    last = control_tail(window)
     # what the provider compacted stays, also where the range has to be widened
     compacted = window.transcript.compaction(0, stop)
     if compacted is not None:
@@ -280,7 +282,8 @@ def _keeps_steps_whole(
     window: Window, edit: ReplaceSpan, start: int, stop: int
 ) -> bool:
     """Whether what a summary leaves in its range is no part of a step."""
-    keeps, transcript = window.kept_by(edit), window.transcript
+    keeps = window.kept_by(edit)
+    transcript = window.transcript
     for index in keeps:
         for member in transcript.inseparable(index, stop):
             if not start <= member < stop or member in keeps:

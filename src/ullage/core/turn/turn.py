@@ -169,7 +169,9 @@ class _Stored(NamedTuple):
 
 def _decide(job: _Job, ledger: Ledger) -> Steps[_Decision]:
     """Resolve the policy and walk to the end; join the conversation if that is due."""
-    history, request, settings = job.history, job.request, job.settings
+    history = job.history
+    request = job.request
+    settings = job.settings
     resolution = resolve_policy(
         history, ledger, request, settings, job.previous
     )
@@ -311,7 +313,8 @@ def _uncut(
     Where that does not fit it is cut all the same, and the history alone opens its notices, as it
     does those of what was repaired.
     """
-    history, cut = job.history, decision.window
+    history = job.history
+    cut = decision.window
     plain = WindowBuilder(history.transcript, history.meter, cut.words)
     plain.limit(
         cut.limit_tokens, cut.context_tokens, cut.head_tokens, cut.head_texts
@@ -343,7 +346,9 @@ def _result(
     job: _Job, decision: _Decision, builder: WindowBuilder, state: State
 ) -> TurnResult:
     """What a turn gives, once its window shows all that was decided; it tells of nothing yet."""
-    request, history, prepared = job.request, job.history, decision.prepared
+    request = job.request
+    history = job.history
+    prepared = decision.prepared
     raw = history.freeze(request.wire, job.cache.envelopes.last)
     frozen = builder.freeze()
     allowed: tuple[str, ...] = ()
@@ -377,7 +382,8 @@ def _events(decision: _Decision) -> Iterator[Event]:
 
 def _met(decision: _Decision) -> Iterator[Event]:
     """What is told of a conversation that was met under way."""
-    joining, window = decision.joining, decision.window
+    joining = decision.joining
+    window = decision.window
     if joining is None:
         return
     tokens_after = window.estimate if joining.is_due else joining.tokens

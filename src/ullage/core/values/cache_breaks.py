@@ -46,8 +46,10 @@ PARTIES: dict[Cause, Party] = {
 """Whose doing each cause is."""
 _APART = 0.2
 """Two figures that differ by a larger share are both named."""
-_SECONDS, _MINUTES, _HOURS = 90, 90, 48
-"""Up to so many of a unit a time is told in it."""
+# a time is told in the smallest unit of which it has no more than this
+_MOST_SECONDS = 90
+_MOST_MINUTES = 90
+_MOST_HOURS = 48
 
 
 class CacheBreak(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -178,10 +180,10 @@ def dollars(cost_usd: float) -> str:
 
 def duration(seconds: int) -> str:
     """A time as people read it, in one unit."""
-    if seconds < _SECONDS:
+    if seconds < _MOST_SECONDS:
         return f"{seconds:,} seconds"
-    if seconds < _MINUTES * 60:
+    if seconds < _MOST_MINUTES * 60:
         return f"{round(seconds / 60):,} minutes"
-    if seconds < _HOURS * 3_600:
+    if seconds < _MOST_HOURS * 3_600:
         return f"{round(seconds / 3_600):,} hours"
     return f"{round(seconds / 86_400):,} days"

@@ -158,7 +158,8 @@ class Words(Struct, frozen=True):
             offset: the character at which that begins.
             rows: like objects may stand as a table.
         """
-        extent, start = "all of it", "As it came"
+        extent = "all of it"
+        start = "As it came"
         if path is not None:
             gap = path or "the beginning"
             extent = f"values are left out where … stands, the first at {gap}"

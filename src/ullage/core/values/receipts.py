@@ -89,7 +89,8 @@ class ReceiptTotals(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """What was sent, and what that saved, in a sentence."""
-        sent, raw = self.sent.prompt, self.raw.prompt
+        sent = self.sent.prompt
+        raw = self.raw.prompt
         requests = f"{self.requests:,} request{'s' * (self.requests != 1)}"
         text = f"{requests}: {sent:,} prompt tokens, {raw:,} without ullage"
         if raw:

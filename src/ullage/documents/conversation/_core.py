@@ -152,7 +152,8 @@ class ConversationCore(Portable, ABC):
         return [stored.message for stored in (yield from self._load())]
 
     def _append(self, messages: Sequence[Any]) -> Steps[tuple[str, ...]]:
-        loaded, self._loaded = self._loaded, None
+        loaded = self._loaded
+        self._loaded = None
         messages = self._kept.redacted(messages)
         ids: tuple[str, ...] = yield Do(
             partial(self._kept.append, self._name, messages)
@@ -184,7 +185,8 @@ class ConversationCore(Portable, ABC):
                 key, "it is kept already", "Give the request without it."
             )
         view = yield from self._view(request)
-        window, written = self.session.window, None
+        window = self.session.window
+        written = None
         message_tokens = sum(map(window.message_tokens, range(window.size)))
         tokens_before = window.calibration.apply(
             window.head_tokens + message_tokens
@@ -251,7 +253,8 @@ class ConversationCore(Portable, ABC):
     def _planned(self, boundary_id: str) -> Do:
         """Read the whole history, and plan its compaction up to a boundary."""
         session = self.session
-        window, tenant = session.window, session.settings.tenant
+        window = session.window
+        tenant = session.settings.tenant
         return Do(
             partial(
                 planned,
@@ -269,7 +272,8 @@ class ConversationCore(Portable, ABC):
         return None
 
     def _ask(self, window: Window, cut: ProposedEdit) -> Steps[Filled]:
-        model, asking = window.meter.model, None
+        model = window.meter.model
+        asking = None
         if self._summaries is not None:
             asking = Asking(
                 partial(self._summaries.summariser.window_for, caller=model),

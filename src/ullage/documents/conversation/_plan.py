@@ -113,10 +113,8 @@ def planned(
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it
-        chain, reason = (
-            builder.window.transcript.chain,
-            "it was summarised before",
-        )
+        chain = builder.window.transcript.chain
+        reason = "it was summarised before"
         stop = chain[ids.index(part.message_id)]
         builder.apply(
             ReplaceSpan(
@@ -133,7 +131,8 @@ def row_of(
     plan: CompactionDraft, cut: ProposedEdit, store: ConversationStore
 ) -> Row | None:
     """A cut of this plan's history as it is to be written down; None if it is not a summary."""
-    span, window = cut.edit, plan.window
+    span = cut.edit
+    window = plan.window
     if not isinstance(span, ReplaceSpan):
         return None
     stop = window.transcript.find(span.upto) or 0
@@ -158,7 +157,8 @@ def _cut(
 ) -> ProposedEdit | None:
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
-        limit, bound = loaded.limit_tokens, stage.keywords
+        limit = loaded.limit_tokens
+        bound = stage.keywords
         account_tokens = _at_most(
             limit * _SUMMARY_SHARE, bound.get("account_tokens")
         )

@@ -109,7 +109,8 @@ class ConversationStore(Portable):
         Raises:
             FormatError: one of them is no message of the format.
         """
-        messages, at = self.redacted(messages), self._now()
+        messages = self.redacted(messages)
+        at = self._now()
         records = [
             rows.row_of(self.wire, session, raw, n, at)
             for n, raw in enumerate(messages)

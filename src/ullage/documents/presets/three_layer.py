@@ -69,8 +69,10 @@ _SPILLED = (
 )
 _ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
-_PROTECTED_SHARE, _LEAST_SHARE = 0.25, 0.10
-"""Near the limit: the newest share of it that no pruning touches, and the least it has to win."""
+_PROTECTED_SHARE = 0.25
+"""Near the limit: the newest share of it that no pruning touches."""
+_LEAST_SHARE = 0.10
+"""Near the limit: the least share of it that a pruning has to win."""
 _LEAST_WON_SHARE = 0.05
 """What a compaction has to win, of the limit: else it would come again at every turn."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
@@ -218,7 +220,8 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     compacts = partial(
         _COMPACT, goals=(by_rough(share=target), by_count(share=target))
     )
-    oldest, prunes = partial(oldest_rough, target=target), pruning(settings)
+    oldest = partial(oldest_rough, target=target)
+    prunes = pruning(settings)
     prunes_deeper = partial(
         prunes,
         wanted=partial(over_share, high=GUARD_SHARE, low=target),

@@ -136,7 +136,8 @@ def by_kind(
     if chars <= min(limit_chars.values()):
         return None
     kind = kind_of(source.tool)
-    limit, head_share = limit_chars[kind], head_share_of(kind)
+    limit = limit_chars[kind]
+    head_share = head_share_of(kind)
     whole_chars = int(limit * slack)
     if chars > whole_chars and is_data(source.text):
         whole_chars = int(limit * data_slack)

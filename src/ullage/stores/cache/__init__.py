@@ -114,7 +114,8 @@ class Cache(Portable):
             name: of the object.
             body: its bytes.
         """
-        key, copy = _body_key(name), _seal(name, body)
+        key = _body_key(name)
+        copy = _seal(name, body)
         self._ask(lambda: self._server.set(key, copy, px=self._kept_ms))
 
     def lose(self, names: Sequence[str]) -> None:
@@ -201,7 +202,8 @@ class Leased(StoreWrapper):
     def __init__(self, store: Store, cache: Cache) -> None:
         super().__init__(store)
         self._cache = cache
-        self.claim, self.fulfil = cache.claim, cache.fulfil
+        self.claim = cache.claim
+        self.fulfil = cache.fulfil
 
     def close(self) -> None:
         """`Store.close`."""

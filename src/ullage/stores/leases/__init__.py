@@ -102,8 +102,11 @@ def once(
     leases = _leases_of(store)
     if leases is None:
         return (yield partial(ask, request))
-    key, holder, for_s = _key(request), urandom(16), longest_s + MARGIN_S
-    until_s, lease = time.monotonic() + for_s, Lease(is_mine=False)
+    key = _key(request)
+    holder = urandom(16)
+    for_s = longest_s + MARGIN_S
+    until_s = time.monotonic() + for_s
+    lease = Lease(is_mine=False)
     with suppress(StoreError):
         while not lease.is_mine and time.monotonic() < until_s:
             lease = yield partial(leases.claim, tenant, key, holder, for_s)

@@ -76,7 +76,8 @@ class ObjectStorage(Portable):
         cache: BodyCache | None = None,
     ) -> None:
         self.bucket = Bucket(url, timeout_s)
-        self.least_bytes, self.cache = least_bytes, cache
+        self.least_bytes = least_bytes
+        self.cache = cache
         self.bucket.page("", "", 1)
 
     def of(self, store: bytes, named: Named) -> StoreObjects:
@@ -134,7 +135,8 @@ class StoreObjects(Objects):
         copy = self._cache.body(name) if self._cache else None
         if copy is None:
             return None
-        seal, body = copy[:_SEAL_BYTES], copy[_SEAL_BYTES:]
+        seal = copy[:_SEAL_BYTES]
+        body = copy[_SEAL_BYTES:]
         return body if compare_digest(seal, self._seal(name, body)) else None
 
     def _seal(self, name: str, body: bytes) -> bytes:
@@ -208,7 +210,8 @@ class StoreObjects(Objects):
             if len(row[-1]) >= self._least_bytes:
                 name = f"{blob.digest.hex()}.{row[0]}.{os.urandom(8).hex()}"
                 name = f"{self._folder_of(tenant)}/{name}"
-                large[name], rows[place] = row[-1], as_object_row(row, name)
+                large[name] = row[-1]
+                rows[place] = as_object_row(row, name)
         return replace(blob, rows=tuple(rows))
 
     def _folder_of(self, tenant: bytes) -> str:

@@ -39,7 +39,8 @@ class Query(NamedTuple):
 Rows: TypeAlias = list[tuple[Any, ...]]
 Asking: TypeAlias = Generator[Sequence[Query], list[Rows], T]
 
-BEGIN, COMMIT = Query("BEGIN"), Query("COMMIT")
+BEGIN = Query("BEGIN")
+COMMIT = Query("COMMIT")
 
 
 def answered(

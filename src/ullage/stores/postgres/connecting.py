@@ -199,7 +199,9 @@ class Pool:
     """
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
-        self._conninfo, self._timeout_s, self._most = conninfo, timeout_s, most
+        self._conninfo = conninfo
+        self._timeout_s = timeout_s
+        self._most = most
         self._shared: _SharedPool | None = None
         self._is_open = True
 
@@ -213,7 +215,8 @@ class Pool:
         Raises:
             StoreError: it failed, or the time is up.
         """
-        until_s, tries = time.monotonic() + self._timeout_s, 0
+        until_s = time.monotonic() + self._timeout_s
+        tries = 0
         while True:
             try:
                 with self._connections(operation).connection(
@@ -232,7 +235,8 @@ class Pool:
 
     def close(self) -> None:
         """Close the connections, unless another store of this process uses them."""
-        self._is_open, self._shared = False, None
+        self._is_open = False
+        self._shared = None
 
     def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
         if not self._is_open:
@@ -330,7 +334,8 @@ class AsyncPool:
         """See `Pool.run`."""
         if not self._is_open:
             raise closed_error(NAME, operation)
-        until_s, tries = time.monotonic() + self._timeout_s, 0
+        until_s = time.monotonic() + self._timeout_s
+        tries = 0
         await self._connections.open()
         while True:
             try:

@@ -119,7 +119,8 @@ def put(
     Raises:
         StoreError: a ref is taken by different content.
     """
-    stale, existing = [], dict[bytes, bytes]()
+    stale = []
+    existing = dict[bytes, bytes]()
     for ref, digest, is_stale in found_rows:
         existing[ref] = digest
         if ref in blobs and is_stale:

@@ -66,7 +66,8 @@ INSERT INTO ullage.names (tenant, ref, key)
 SELECT %(tenant)s, ref, key FROM unnest(%(refs)s::bytea[], %(keys)s::bytea[]) AS given (ref, key)
 ORDER BY ref, key ON CONFLICT DO NOTHING
 """
-_SAVEPOINT, _UNDO = Query("SAVEPOINT put"), Query("ROLLBACK TO put")
+_SAVEPOINT = Query("SAVEPOINT put")
+_UNDO = Query("ROLLBACK TO put")
 _SPAN = b"span"
 
 

@@ -110,7 +110,8 @@ def window_of(run: Run, room: Room) -> int:
         return room
     if room == OWN_WINDOW:
         return lookup(model_of(run)).window_tokens
-    judge, lengths = Judge(), boundaries(run)
+    judge = Judge()
+    lengths = boundaries(run)
     messages = run.messages[: lengths[-1]] if lengths else []
     peak = judge.text(head_of(run.request)) + judge.tokens(messages)
     return window_for(int(peak * room), asked_output_tokens(run))

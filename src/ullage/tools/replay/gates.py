@@ -204,7 +204,9 @@ def unseen(window: Window) -> list[Location]:
 
     None where nothing else could have given way instead.
     """
-    transcript, locations, lost_tokens = window.transcript, list[Location](), 0
+    transcript = window.transcript
+    locations = list[Location]()
+    lost_tokens = 0
     quoted = "\n".join(placed.edit.text for placed in window.summaries)
     for index in range(window.turn_start, window.size):
         for spot in transcript.results(index):

@@ -124,7 +124,8 @@ class ResultFile:
     def __init__(
         self, path: Path | None, outcome: type[Replayed] = Replayed
     ) -> None:
-        self._path, self._done = path, dict[str, Replayed]()
+        self._path = path
+        self._done = dict[str, Replayed]()
         content = b""
         if path is not None:
             path.touch()
@@ -229,7 +230,8 @@ def _quiet_log() -> Iterator[None]:
 
     Only while this lasts: the process may be another program's, which has a log of its own.
     """
-    log, silence = logging.getLogger("ullage"), logging.NullHandler()
+    log = logging.getLogger("ullage")
+    silence = logging.NullHandler()
     log.addHandler(silence)
     try:
         yield
@@ -238,7 +240,10 @@ def _quiet_log() -> Iterator[None]:
 
 
 def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
-    name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
+    name = unit.file
+    run = unit.run
+    policy = unit.policy
+    room = unit.room
     try:
         with _quiet_log():
             replayed, tracer = replayer.replay(
@@ -272,10 +277,8 @@ def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
     )
     if tracer is None:
         return replayed
-    story, trace = (
-        packed(tracer.story(run)),
-        packed(tracer.trace(policy, share)),
-    )
+    story = packed(tracer.story(run))
+    trace = packed(tracer.trace(policy, share))
     return DrawnReplay(
         replayed=replayed, line=run.line, story=story, trace=trace
     )

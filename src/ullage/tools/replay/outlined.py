@@ -121,7 +121,8 @@ def _trace(stored: StoredConversation) -> Trace:
     ]
     leaves: list[Leaf] = []
     states: dict[int, int] = {}
-    length, head_tokens = 0, -1
+    length = 0
+    head_tokens = -1
     earlier: list[float] = []
     for turn, outline in enumerate(stored.outlines):
         if any(length < index <= outline.length for index in batch_indexes):
@@ -332,7 +333,8 @@ def _marks_of(
     text = edit.text
     if isinstance(edit, ReplaceSpan):
         text = "\n\n".join(edit.texts)
-        start, stop = leaves[0].message, leaves[-1].message + 1
+        start = leaves[0].message
+        stop = leaves[-1].message + 1
         yield TracedEdit(
             turn=turn,
             message=start,

@@ -36,7 +36,8 @@ def write_parquet(
     Raises:
         ConfigError: DuckDB is not installed, or the file cannot be written.
     """
-    duckdb, part = _duckdb(), path.with_name(f".{path.name}.part")
+    duckdb = _duckdb()
+    part = path.with_name(f".{path.name}.part")
     columns = {"file": "VARCHAR", **_columns(kind)}
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "replays.jsonl"

@@ -45,7 +45,8 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
     Raises:
         ValueError: a page says to read on from where it began.
     """
-    words, pages = session.window.words, list[str]()
+    words = session.window.words
+    pages = list[str]()
     while True:
         arguments = {"tool_call_id": ref, "offset": offset}
         text = ask(session, words.prefix + CONTINUATION, arguments)
@@ -89,7 +90,8 @@ def reachable_with(
     leads: Callable[[str], Iterable[str]], refs: Iterable[str]
 ) -> list[str]:
     """These refs, and every ref that they lead to, each once."""
-    reached, queue = dict[str, None](), list(refs)
+    reached = dict[str, None]()
+    queue = list(refs)
     while queue:
         ref = queue.pop()
         if ref not in reached:

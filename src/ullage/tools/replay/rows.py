@@ -197,7 +197,8 @@ def _together(replays: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
 def row_of(name: str, group: Sequence[Replayed]) -> ReplaySummary:
     """Replays of one policy in one room, summed up."""
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
-    calls, breaks = sum(r.calls for r in group), sum(r.breaks for r in group)
+    calls = sum(r.calls for r in group)
+    breaks = sum(r.breaks for r in group)
     tokens = sum(r.tokens for r in group)
     return ReplaySummary(
         name=name,

@@ -124,7 +124,8 @@ def replay_run(
 
     ``on_view`` is called with the window after every fit, and what its request came to.
     """
-    wire, chosen = FORMATS[run.format], policy_named(policy)
+    wire = FORMATS[run.format]
+    chosen = policy_named(policy)
     new_session = session_for(run, chosen, window_tokens, user_tools)
     session = new_session()
     sums = RunSums(run, profiles, _tools_of(chosen.toolset))
@@ -175,14 +176,16 @@ class RunSums:
     def __init__(
         self, run: Run, profiles: Sequence[Profile], added: str = ""
     ) -> None:
-        self.judge, self.lengths = Judge(), boundaries(run)
+        self.judge = Judge()
+        self.lengths = boundaries(run)
         head = head_of(run.request)
         clocks = clocks_of(run.id, self.lengths, run.stamps)
         self.meter = CostMeter(
             profiles, (head, head + added), clocks, self.judge.text
         )
         self.head_tokens = self.judge.text(head) + self.judge.text(added)
-        self.over_limit, self.fit_ms = 0, list[float]()
+        self.over_limit = 0
+        self.fit_ms = list[float]()
         self._run = run
         self._raw: list[int] = []
         self._shown: list[int] = []

@@ -114,8 +114,12 @@ def _shown(
     run: Run, session: Session, policy: str, profiles: Sequence[Profile]
 ) -> StoredRun:
     """Every view of the run that the session shows, traced and priced."""
-    wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
-    tracer, meter, unfit = Tracer(judge.text), None, 0
+    wire = FORMATS[run.format]
+    lengths = boundaries(run)
+    judge = Judge()
+    tracer = Tracer(judge.text)
+    meter = None
+    unfit = 0
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         try:

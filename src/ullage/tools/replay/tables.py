@@ -36,7 +36,8 @@ class Figures(Table):
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        table, hidden = self, list[str]()
+        table = self
+        hidden = list[str]()
         for heading in self.optional:
             if table._width(_LEAST_NAME) <= options.max_width:
                 break
@@ -148,7 +149,8 @@ def _charges_of(
 
     If short, of the first profile alone; the charges of a profile stand together.
     """
-    priced, free = list[Charge](), list[Charge]()
+    priced = list[Charge]()
+    free = list[Charge]()
     for charge in row.charges:
         if is_short and charge.profile != row.charges[0].profile:
             break

@@ -68,7 +68,8 @@ class Tracer:
 
     def __call__(self, window: Window, priced: Priced) -> None:
         """Take in the window after one fit, and what its request came to."""
-        trace, call = self._trace, priced.call
+        trace = self._trace
+        call = priced.call
         turn = len(trace.lengths)
         if self._head < 0:
             self._head = sum(map(self._count, window.head_texts))
@@ -105,7 +106,8 @@ class Tracer:
 
     def story(self, run: Run) -> TracedRun:
         """The messages behind it, and what the recording says of itself."""
-        window, head = self._window, ""
+        window = self._window
+        head = ""
         messages = (
             window.transcript.messages[: len(self._vectors)] if window else []
         )
@@ -135,10 +137,8 @@ class Tracer:
 
     def _add(self, window: Window, index: int) -> None:
         """Take in a new message, unedited."""
-        message, counts = (
-            window.transcript.messages[index],
-            window.leaf_counts(index),
-        )
+        message = window.transcript.messages[index]
+        counts = window.leaf_counts(index)
         leaves = zip(leaves_of(message), counts, strict=True)
         self._counts.append(
             {
@@ -164,7 +164,8 @@ class Tracer:
 
     def _vector(self, window: Window, index: int, state: _State) -> list[int]:
         """Tokens of a message by kind, as it is shown."""
-        vector, (shape, edits) = [0] * len(KINDS), state
+        vector = [0] * len(KINDS)
+        shape, edits = state
         if shape == SUMMED_UP:
             return vector
         message = window.transcript.messages[index]
@@ -342,6 +343,7 @@ def clipped(text: str, most_chars: int) -> str:
     """A text of at most so many characters, and how many were left out of its middle."""
     if len(text) <= most_chars:
         return whole(text)
-    head, tail = most_chars * 2 // 3, most_chars // 3
+    head = most_chars * 2 // 3
+    tail = most_chars // 3
     gap = f" ⟨… {len(text) - head - tail:,} characters not in this page …⟩ "
     return whole(text[:head] + gap + text[-tail:])

@@ -190,7 +190,8 @@ def _events_of(record: Record, at_s: int) -> list[LedgerEvent]:
 
 
 def _batch(batch: Batch, at_s: int) -> LedgerEvent:
-    edit, count = batch.edits[0], len(batch.edits)
+    edit = batch.edits[0]
+    count = len(batch.edits)
     kind = getattr(edit, "kind", "reasoning")
     return LedgerEvent(
         at_s=at_s,

@@ -25,7 +25,8 @@ class Screen:
     """
 
     def __init__(self, name: str, seen: StoreSnapshot | None) -> None:
-        self.name, self.seen = name, seen
+        self.name = name
+        self.seen = seen
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions

@@ -40,8 +40,10 @@ _COUNTED_FIELDS = (
 """What of a request may be in one that asks for its tokens."""
 
 
-LIFE_S, LONG_LIFE_S = 300.0, 3_600.0
-"""How long a prompt cache lives from the request on that read it last, by its ``ttl``."""
+LIFE_S = 300.0
+"""How long a prompt cache lives from the request on that read it last."""
+LONG_LIFE_S = 3_600.0
+"""How long where its ``ttl`` is an hour."""
 
 
 def _markers(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -168,7 +168,8 @@ class PromptCache:
         self, request: MeasuredRequest, cached: int, now_s: float
     ) -> int:
         """How much is in the cache now and was not before."""
-        profile, total = self.profile, request.prompt_tokens
+        profile = self.profile
+        total = request.prompt_tokens
         end = total - total % profile.step_tokens
         if profile.hits == "never" or end < max(profile.min_tokens, 1):
             return 0

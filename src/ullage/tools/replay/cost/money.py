@@ -128,7 +128,9 @@ class CostMeter:
         clocks: Mapping[Clock, Sequence[float]],
         count: CountText,
     ) -> None:
-        self.raw, self.shown, self._heads = Prefix(count), Prefix(count), heads
+        self.raw = Prefix(count)
+        self.shown = Prefix(count)
+        self._heads = heads
         self._pricings = [
             _Pricing(profile, clock, starts)
             for profile in profiles
@@ -169,8 +171,11 @@ class _Pricing:
     def __init__(
         self, profile: Profile, clock: Clock, starts: Sequence[float]
     ) -> None:
-        self.profile, self.clock, self._starts = profile, clock, starts
-        self._raw, self._shown = PromptCache(profile), PromptCache(profile)
+        self.profile = profile
+        self.clock = clock
+        self._starts = starts
+        self._raw = PromptCache(profile)
+        self._shown = PromptCache(profile)
         self._sides = (BillSide(), BillSide())
         self.newest: Priced | None = None
 
@@ -181,7 +186,8 @@ class _Pricing:
         output_tokens: int,
         number: int,
     ) -> None:
-        now_s, profile = self._starts[number], self.profile
+        now_s = self._starts[number]
+        profile = self.profile
         raw_use = self._raw.take(raw, now_s)
         fitted_use = self._shown.take(fitted, now_s)
         costs = [
@@ -195,7 +201,8 @@ class _Pricing:
 
     def bill(self) -> Bill:
         raw, fitted = self._sides
-        profile, models = self.profile.name, (self.profile.whose,)
+        profile = self.profile.name
+        models = (self.profile.whose,)
         return Bill(
             profile=profile,
             models=models,
@@ -236,7 +243,9 @@ def _recorded(
 ) -> list[float] | None:
     """When each call began: the newest stamp in its history. None if one has none."""
     times = sorted(stamps.items())
-    starts, newest, at = list[float](), -math.inf, 0
+    starts = list[float]()
+    newest = -math.inf
+    at = 0
     for length in lengths:
         while at < len(times) and times[at][0] < length:
             newest = max(newest, times[at][1])

@@ -68,10 +68,8 @@ class _Processes:
     ) -> Iterator[tuple[T, R | WorkerDied]]:
         """See `Engine.map`."""
         fresh = ((tag, unit, 1) for tag, unit in units)
-        again, idle = (
-            deque[tuple[T, U, int]](),
-            deque(range(len(self._workers))),
-        )
+        again = deque[tuple[T, U, int]]()
+        idle = deque(range(len(self._workers)))
         running: dict[Future[R], tuple[int, tuple[T, U, int]]] = {}
         while True:
             while (

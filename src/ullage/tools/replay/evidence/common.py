@@ -74,7 +74,8 @@ class RunValues(Struct, frozen=True):
 def counted(run: Run) -> RunValues | None:
     """Count one run: the values of its arguments, and what its texts hold; None if it is broken."""
     wire = FORMATS[run.format]
-    used, tokens = set[str](), set[str]()
+    used = set[str]()
+    tokens = set[str]()
     try:
         for index, raw in enumerate(run.messages):
             message = wire.parse(raw, f"messages[{index}]")

@@ -144,10 +144,8 @@ def line_at(text: str, start: int, stop: int) -> ValueContext:
     end = text.find("\n", stop)
     end = len(text) if end < 0 else end
     if end - begin > 2 * _SIDE_CHARS + stop - start:
-        begin, end = (
-            max(begin, start - _SIDE_CHARS),
-            min(end, stop + _SIDE_CHARS),
-        )
+        begin = max(begin, start - _SIDE_CHARS)
+        end = min(end, stop + _SIDE_CHARS)
     return ValueContext(text[begin:start], text[stop:end])
 
 
@@ -246,7 +244,9 @@ class EvidenceMeter:
     def __init__(
         self, story: RunHistory, demands: Demands, library: Library
     ) -> None:
-        self.story, self.demands, self.library = story, demands, library
+        self.story = story
+        self.demands = demands
+        self.library = library
         self.verdicts: list[DemandVerdict] = []
         self._sight = ViewReader(story)
 

@@ -114,9 +114,11 @@ def runs_of(
     file: LogFile, on_damage: OnDamage | None
 ) -> Iterator[tuple[Run, int]]:
     """The runs in one file, each with the bytes read by then; those of session logs come last."""
-    report, name = DamageReport(file.name, on_damage), file.name.split(".")[0]
+    report = DamageReport(file.name, on_damage)
+    name = file.name.split(".")[0]
     logs: dict[int, _Log] = {}
-    has_runs, read_bytes = False, 0
+    has_runs = False
+    read_bytes = 0
     for number, value, read_bytes in values(file, report):
         with report.guarded(number):
             for run in _taken(value, number, name, report, logs):

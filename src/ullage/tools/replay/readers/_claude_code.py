@@ -82,7 +82,8 @@ def _arranged(
     name: str, lines: Lines, report: DamageReport
 ) -> Iterator[tuple[str, Lines]]:
     """Each session and each sidechain: the lines that belong to its history, in order."""
-    parents, threads = dict[str, str](), dict[str, Lines]()
+    parents = dict[str, str]()
+    threads = dict[str, Lines]()
     for value, number in lines:
         uuid = _uuid(value, number)
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -109,7 +110,8 @@ def _arranged(
 
 
 def _thread(name: str, value: Event, root: str) -> str:
-    session, agent = value.get("sessionId"), value.get("agentId")
+    session = value.get("sessionId")
+    agent = value.get("agentId")
     session = session if isinstance(session, str) else name
     if not value.get("isSidechain"):
         return session
@@ -214,14 +216,16 @@ def _take_user(
     history: LoggedConversation, content: Any, blocks: list[Any]
 ) -> None:
     """Results go to the reply that asked; the rest beside them, or is a message by itself."""
-    answered, rest = None, []
+    answered = None
+    rest = []
     for block in blocks:
         if not _is(block, "tool_result"):
             rest.append(block)
             continue
         turn = history.result(str(block.get("tool_use_id")), block)
         if turn is not None:
-            answered, turn.answered_s = turn, history.stamp
+            answered = turn
+            turn.answered_s = history.stamp
     if answered is not None:
         answered.beside += rest
     elif rest:

@@ -67,12 +67,11 @@ def _is_item(value: Event) -> bool:
 
 
 def _take(history: LoggedConversation, value: Event) -> None:
-    kind, payload = value.get("type"), value.get("payload")
+    kind = value.get("type")
+    payload = value.get("payload")
     if not isinstance(payload, dict):
-        kind, payload = (
-            ("response_item" if _is_item(value) else "session_meta"),
-            value,
-        )
+        kind = "response_item" if _is_item(value) else "session_meta"
+        payload = value
     match kind:
         case "session_meta":
             _meta(history, payload)
@@ -89,7 +88,8 @@ def _take(history: LoggedConversation, value: Event) -> None:
 def _meta(history: LoggedConversation, payload: Event) -> None:
     """The head of the session; in one under way, that of another it was made from."""
     if isinstance(payload.get("id"), str) and not history.turns:
-        history.id, history.request = payload["id"], {}
+        history.id = payload["id"]
+        history.request = {}
     instructions = payload.get("base_instructions") or payload.get(
         "instructions"
     )
@@ -103,7 +103,8 @@ def _meta(history: LoggedConversation, payload: Event) -> None:
 
 
 def _item(history: LoggedConversation, payload: Event) -> None:
-    kind, item = payload.get("type"), _sent(payload)
+    kind = payload.get("type")
+    item = _sent(payload)
     call_id = str(payload.get("call_id") or payload.get("id"))
     if kind == "message" and payload.get("role") != "assistant":
         if payload.get("content"):

@@ -137,10 +137,8 @@ def _atif(value: Value, history: LoggedConversation) -> None:
         reply(history, text, calls)
         history.stamp = None
         for result in fields_of(step.get("observation")).get("results") or ():
-            seen, source = (
-                text_of(result.get("content")),
-                result.get("source_call_id"),
-            )
+            seen = text_of(result.get("content"))
+            source = result.get("source_call_id")
             if calls:
                 answer(history, str(source) if source else None, seen)
             else:

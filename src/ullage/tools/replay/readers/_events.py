@@ -71,7 +71,8 @@ def _branch(
         for value, _ in lines
         if "id" in value
     }
-    chain, at = set(), lines[-1][0].get("id")
+    chain = set()
+    at = lines[-1][0].get("id")
     while at is not None and at not in chain:
         chain.add(at)
         at = parents.get(at)

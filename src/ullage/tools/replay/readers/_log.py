@@ -42,7 +42,9 @@ class LogTurn:
     def __init__(
         self, raws: list[Any], line: int, stamp: float | None
     ) -> None:
-        self.raws, self.line, self.stamp = raws, line, stamp
+        self.raws = raws
+        self.line = line
+        self.stamp = stamp
         self.calls: dict[str, str] | None = None
         self.results: dict[str, Any] = {}
         self.beside: list[Any] = []
@@ -72,7 +74,8 @@ class LoggedConversation:
     def __init__(
         self, id: str, format: FormatName, report: DamageReport
     ) -> None:
-        self.id, self.format = id, format
+        self.id = id
+        self.format = format
         self.line = 0
         self.stamp: float | None = None
         self.request: dict[str, Any] = {}
@@ -236,7 +239,9 @@ class SessionLog:
     """Gathers the lines of one file, then gives a run for each session in it."""
 
     def __init__(self, kind: LogKind, name: str, report: DamageReport) -> None:
-        self._kind, self._name, self._report = kind, name, report
+        self._kind = kind
+        self._name = name
+        self._report = report
         self._now = name
         self._sessions: dict[str, Lines] = {}
 
@@ -262,10 +267,8 @@ class SessionLog:
         history = LoggedConversation(id, kind.format, self._report)
         for event, line in lines:
             with self._report.guarded(line):
-                history.line, history.stamp = (
-                    line,
-                    seconds(event.get("timestamp")),
-                )
+                history.line = line
+                history.stamp = seconds(event.get("timestamp"))
                 kind.take(history, event)
         return history
 

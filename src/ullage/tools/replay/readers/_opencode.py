@@ -25,7 +25,8 @@ from ullage.tools.replay.readers._log import (
 
 
 def _is_line(value: Event) -> bool:
-    info, messages = value.get("info"), value.get("messages")
+    info = value.get("info")
+    messages = value.get("messages")
     if isinstance(info, dict) and isinstance(messages, list):
         return all(map(_is_message, messages))
     return _is_message(value)

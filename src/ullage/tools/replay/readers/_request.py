@@ -210,8 +210,10 @@ def trajectory_of(
         report.add(line, "a trajectory without a list of messages with roles")
         return
     messages = [_bare(message) for message in value["messages"]]
-    recorded, counted = value.get("id"), value.get("usage") or ()
-    model, task = value.get("model"), value.get("task")
+    recorded = value.get("id")
+    counted = value.get("usage") or ()
+    model = value.get("model")
+    task = value.get("task")
     yield Run(
         id=recorded
         if isinstance(recorded, str) and recorded

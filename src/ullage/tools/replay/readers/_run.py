@@ -83,7 +83,8 @@ class DamageReport:
     MOST = 100
 
     def __init__(self, file: str, on_damage: OnDamage | None) -> None:
-        self.file, self.is_readable = file, False
+        self.file = file
+        self.is_readable = False
         self._pass_on = on_damage or (lambda _: None)
         self._found: list[Damage] = []
         self._counts = Counter[Grade]()
@@ -117,7 +118,8 @@ class DamageReport:
         if self.is_readable:
             self._pass_on_each()
         elif self._found:
-            damage, count = self._found[0], self._counts.total()
+            damage = self._found[0]
+            count = self._counts.total()
             more = (
                 f" (and {count - 1:,} more in this file)" if count > 1 else ""
             )

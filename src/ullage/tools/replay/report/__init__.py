@@ -54,7 +54,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, name: str, story: TracedRun, trace: Trace) -> Picture:
         """One session, as it was shown."""
-        calls, peak = len(trace.lengths), max(trace.raw, default=0)
+        calls = len(trace.lengths)
+        peak = max(trace.raw, default=0)
         return cls(
             name=name,
             calls=calls,
@@ -212,10 +213,13 @@ def page_of(
         data.append(
             f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>'
         )
-    style, script, section = _file("page.css"), _file("page.js"), ""
+    style = _file("page.css")
+    script = _file("page.js")
+    section = ""
     if hand is not None:
         section = _file("hand.html")
-        style, script = style + _file("hand.css"), script + _file("hand.js")
+        style = style + _file("hand.css")
+        script = script + _file("hand.js")
     script += "\nstart();\n"
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script, asks=bool(hand and hand["live"])),

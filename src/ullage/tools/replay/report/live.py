@@ -33,7 +33,8 @@ __all__ = ["current", "live_page", "page_of_conversation", "window_of"]
 @cache
 def live_page() -> str:
     """The page that shows what goes through the proxy."""
-    style, script = _text("page.css") + _text("live.css"), _text("live.js")
+    style = _text("page.css") + _text("live.css")
+    script = _text("live.js")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
         f"style-src 'sha256-{_hash(style)}'; img-src data:; connect-src 'self'; "
@@ -50,7 +51,8 @@ def page_of_conversation(key: str, session: Any) -> str | None:
         key: what the session is kept under.
         session: the session; its store is read.
     """
-    settings, request = session.settings, session.newest_request()
+    settings = session.settings
+    request = session.newest_request()
     if request is None:
         return None
     profiles: list[ProfileChoice] = [OWN, *PROFILES.values()]

@@ -53,8 +53,11 @@ def page_of_replays(
         command: what prints the same figures again.
         share: take out what is not for others.
     """
-    pictures, rows, profiles = replays.pictures, replays.rows, replays.profiles
-    runs, notes = max(row.runs for row in rows), list[str]()
+    pictures = replays.pictures
+    rows = replays.rows
+    profiles = replays.profiles
+    runs = max(row.runs for row in rows)
+    notes = list[str]()
     if len(pictures) < runs:
         notes.append(
             f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the "
@@ -147,7 +150,8 @@ def page_of_session(
         share: take out what is not for others.
         hand: see `ullage.tools.replay.report.page_of`.
     """
-    trace, clipped = session.trace, session.story.clipped
+    trace = session.trace
+    clipped = session.story.clipped
     return page_of(
         "A session's context window, with and without ullage",
         f"One session under {session.policy}: {len(trace.lengths):,} requests, "
@@ -195,7 +199,8 @@ def page_of_conversation(
         share: take out what is not for others.
         hand: see `ullage.tools.replay.report.page_of`.
     """
-    sent, raw = savings.sent_tokens, savings.raw_tokens
+    sent = savings.sent_tokens
+    raw = savings.raw_tokens
     return page_of(
         f"Conversation {name}, with and without ullage",
         f"{savings.requests:,} requests sent {sent:,} tokens instead of about {raw:,}: "

@@ -13,7 +13,8 @@ def in_words(row: ReplaySummary) -> str:
     Args:
         row: the sum over all runs.
     """
-    runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
+    runs = _many(row.runs, "run")
+    calls = _many(row.calls, "call")
     room = "the model's own window" if row.is_own else label_of(row.room)
     sentence = (
         f"{row.policy} · {room}: {runs}, {calls}, {row.tokens:,} tokens sent "
@@ -46,7 +47,8 @@ def _bill(row: ReplaySummary) -> str:
         return _prefill(charge)
     if charge.usd_share is None:
         return ""
-    usd, raw = dollars(charge.shown.cost_usd), dollars(charge.raw.cost_usd)
+    usd = dollars(charge.shown.cost_usd)
+    raw = dollars(charge.raw.cost_usd)
     saved = _change(charge.usd_share)
     bill = f". The whole bill, answers included: ${usd} instead of ${raw}, {saved}"
     if row.runs == 1:
@@ -59,10 +61,8 @@ def _prefill(charge: Charge) -> str:
     share = charge.prefill_share
     if share is None:
         return ""
-    tokens, raw_tokens = (
-        charge.shown.prefill_tokens,
-        charge.raw.prefill_tokens,
-    )
+    tokens = charge.shown.prefill_tokens
+    raw_tokens = charge.raw.prefill_tokens
     return (
         f". Your own server works out {tokens:,} prompt tokens instead of "
         f"{raw_tokens:,}, {_change(share)}; its cache holds the rest"

@@ -168,13 +168,15 @@ def own_profile(model: str, wire: str) -> Profile:
     if of_wire.is_free:
         return replace(of_wire, name=OWN, model=model)
     info = lookup(model)
-    prices, fresh_usd = info.prices, info.prices.input_usd
+    prices = info.prices
+    fresh_usd = info.prices.input_usd
     terms = PROFILES[_cache_of(model, wire, prices)]
     if not fresh_usd or prices.output_usd is None:
         return replace(
             terms, name=OWN, in_place_of=model or "an unnamed model"
         )
-    read_usd, write_usd = prices.cache_read_usd, prices.cache_write_usd
+    read_usd = prices.cache_read_usd
+    write_usd = prices.cache_write_usd
     return replace(
         terms,
         name=OWN,
@@ -205,10 +207,8 @@ def _cache_of(model: str, wire: str, prices: Prices) -> str:
     if family.startswith(
         "claude"
     ):  # since Opus 5.5 reading costs less than a tenth
-        read_usd, tenth_usd = (
-            prices.cache_read_usd,
-            (prices.input_usd or 0) / 10,
-        )
+        read_usd = prices.cache_read_usd
+        tenth_usd = (prices.input_usd or 0) / 10
         return (
             "anthropic-5m"
             if read_usd is None or read_usd >= tenth_usd
