@@ -196,7 +196,7 @@ class _WithRecall(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: Any) -> dict[str, Any]:
         """See `AbstractToolset.get_tools`."""
-        tools = await self.wrapped.get_tools(ctx)
+        tools: dict[str, Any] = await self.wrapped.get_tools(ctx)
         recall_tools = await self.recall.get_tools(ctx)
         for offered in self.sessions.free(tools):
             name = offered.spec.name
