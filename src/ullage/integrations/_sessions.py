@@ -46,7 +46,6 @@ from ullage import (
     recall_tools,
 )
 from ullage.core.errors import ConfigError
-from ullage.core.values.receipts import ReceiptTotals
 from ullage.doors.host import Portable, Unfitted, adrive, lookup
 from ullage.integrations._entries import AnySession, Entries, FamilyAccount
 from ullage.integrations._offered import (
@@ -437,16 +436,17 @@ class Adapter(Portable):
     """What is the same in every adapter that sees requests: it has `HostSessions` of its own."""
 
     @property
-    def saved(self) -> ReceiptTotals:
+    def saved(self) -> Any:
         """What all requests came to, and would have come to without ullage: tokens and dollars.
 
         ``print(adapter.saved)`` says it in a sentence; see `ullage.Sessions.saved`.
         """
-        saved = ReceiptTotals()
-        for value in vars(self).values():
-            if isinstance(value, (HostSessions, AsyncHostSessions)):
-                saved += value.saved
-        return saved
+        kinds = (HostSessions, AsyncHostSessions)
+        held = [
+            each for each in vars(self).values() if isinstance(each, kinds)
+        ]
+        sums = [sessions.saved for sessions in held]
+        return sum(sums[1:], sums[0])
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────

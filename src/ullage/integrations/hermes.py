@@ -19,7 +19,6 @@ from uuid import uuid4
 
 from ullage import Limits, Usage
 from ullage.core.errors import ConfigError, UllageError
-from ullage.core.values.receipts import ReceiptTotals
 from ullage.doors.host import field
 from ullage.integrations._needs import needs
 from ullage.integrations._sessions import HostSessions
@@ -98,7 +97,7 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
         return "ullage"
 
     @property
-    def saved(self) -> ReceiptTotals:
+    def saved(self) -> Any:
         """What all requests came to, and would have come to without ullage.
 
         See `ullage.Sessions.saved`.
