@@ -140,7 +140,7 @@ class SessionReceipts:
     """What the replies to one session came to, summed up when it is asked for.
 
     Args:
-        whole: of many sessions, this one among them: told of each reply too.
+        whole: of many sessions, this one among them: it hears of each reply too.
     """
 
     def __init__(self, whole: SessionReceipts | None = None) -> None:
