@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from msgspec.json import decode
 from msgspec.structs import replace
 
 from ullage.core.contract.format import Format
@@ -118,49 +117,6 @@ def prefix_of_host(
     listed = request.envelope.head.tools
     are_listed = any(prefix + name in listed for name in toolset.names)
     return prefix if are_listed or not toolset.names <= set(listed) else ""
-
-
-def host_has_none(
-    request: Request, toolset: Toolset, prefix: str = ""
-) -> bool:
-    """Whether a host adds none of ours: the tools of our names take none of our arguments.
-
-    Args:
-        request: the request.
-        toolset: ours.
-        prefix: what stands before our names.
-    """
-    prefix = prefix_of_host(request, toolset, prefix)
-    arguments = {
-        prefix + spec.name: spec.parameters.get("properties", {})
-        for spec in toolset.tools
-    }
-    for tool in request.envelope.tools:
-        named = arguments.get(request.wire.tool_name(tool))
-        if named is None:
-            continue
-        properties = _properties(decode(request.wire.tool_text(tool, "tools")))
-        if properties is not None and not named.keys() & properties:
-            return True
-    return False
-
-
-def _properties(definition: Any) -> Collection[str] | None:
-    """The arguments that a tool takes; None where its definition does not say."""
-    if not isinstance(definition, dict):
-        return None
-    properties = definition.get("properties")
-    if isinstance(properties, dict):
-        return properties
-    inner = (_properties(value) for value in definition.values())
-    return next((found for found in inner if found is not None), None)
-
-
-HAS_NONE = (
-    "tools of the caller's have all names that the recall tools could have: "
-    "recall is off"
-)
-"""What is told where `host_has_none`."""
 
 
 def _is_free(

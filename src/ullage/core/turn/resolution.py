@@ -45,8 +45,10 @@ from ullage.core.turn.openings import (
     openings_of,
 )
 from ullage.core.turn.recall_offer import (
+    HAS_NONE,
     cuts_new,
     digest_of_tools,
+    host_has_none,
     is_frozen,
     is_offered,
     may_join,
@@ -335,7 +337,7 @@ def _open(
     if joined and not waits:
         events.append(_joined(len(transcript), offered))
     if _has_no_names(case):
-        reason = names.HAS_NONE
+        reason = HAS_NONE
         events.append(Event(kind="renamed", where="tools", why=reason))
     return _write(case, policy, tuple(events))
 
@@ -365,7 +367,7 @@ def _has_no_names(case: _Case) -> bool:
     """Whether a host adds none of the recall tools: the caller has all of their names."""
     toolset = case.settings.policy.toolset
     is_host = case.settings.recall == "host"
-    return is_host and names.host_has_none(case.request, toolset)
+    return is_host and host_has_none(case.request, toolset)
 
 
 def _write(

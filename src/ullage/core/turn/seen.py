@@ -22,6 +22,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
+from ullage.core.turn.recall_offer import HAS_NONE, host_has_none
 from ullage.core.turn.settings import Settings
 from ullage.core.values.events import Event
 
@@ -70,7 +71,7 @@ def noted(
 def _without_names(settings: Settings) -> Iterator[Event]:
     """The event of a host that adds none of the recall tools."""
     if settings.recall == "host":
-        yield Event(kind="renamed", where="tools", why=names.HAS_NONE)
+        yield Event(kind="renamed", where="tools", why=HAS_NONE)
 
 
 def _places_behind(
@@ -111,7 +112,7 @@ def _may_stand(request: Request, prefix: str, settings: Settings) -> bool:
     """Whether the recall tools are among the tools of this request, or may be added to them."""
     toolset = settings.policy.toolset
     if settings.recall == "host":
-        return not names.host_has_none(request, toolset, prefix)
+        return not host_has_none(request, toolset, prefix)
     if request.envelope.takes_tools:
         return True
     return names.holds(request, prefix, toolset)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Joining, waiting
-from ullage.core.turn.names import host_has_none
+from ullage.core.turn.recall_offer import host_has_none
 from ullage.core.turn.request import Request
 from ullage.core.turn.settings import Settings
 
