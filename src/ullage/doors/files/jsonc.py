@@ -67,13 +67,15 @@ def with_value(text: str, path: Sequence[str], value: str) -> str:
     Raises:
         NotJson: the text is no JSON, or something on the path is no object.
     """
-    node, depth = scanned(text), 0
+    node = scanned(text)
+    depth = 0
     while depth < len(path):
         if not isinstance(node.value, dict):
             raise NotJson(f"{'.'.join(path[:depth]) or 'it'} is no object")
         if path[depth] not in node.fields:
             break
-        node, depth = node.fields[path[depth]], depth + 1
+        node = node.fields[path[depth]]
+        depth = depth + 1
     if depth == len(path):
         written = json.dumps(value, ensure_ascii=False)
         return f"{text[: node.start]}{written}{text[node.stop :]}"

@@ -85,7 +85,8 @@ def key_of(
         reply: its messages as the client has them.
         with_ids: whether the ids of its calls are those that the provider gave.
     """
-    texts, calls = list[str](), list[Any]()
+    texts = list[str]()
+    calls = list[Any]()
     for message in reply:
         for part in message.parts:
             if isinstance(part, Text):
@@ -184,9 +185,11 @@ def says_the_same(
         turns: those that are kept, results of private calls among them.
         note: what the client was told besides.
     """
-    text, at = "".join(_texts(messages)), 0
+    text = "".join(_texts(messages))
+    at = 0
     for piece in (*_texts(turns), note):
-        expected, at = piece.strip(), _behind_space(text, at)
+        expected = piece.strip()
+        at = _behind_space(text, at)
         if not text.startswith(expected, at):
             return False
         at += len(expected)

@@ -124,7 +124,9 @@ class Rounds:
         self._calls: tuple[
             Any, ...
         ] = ()  # the private calls of the newest reply
-        self.note, self.spoken, self.is_streamed = "", "", False
+        self.note = ""
+        self.spoken = ""
+        self.is_streamed = False
         self.is_data = offers and wire.wants_data(restored.client)
 
     # ── the reply of a round ─────────────────────────────────────────────────────────

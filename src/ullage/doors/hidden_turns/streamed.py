@@ -68,7 +68,8 @@ class StreamedRounds:
         Returns:
             What the client is given now, in order: often that very event, sometimes none.
         """
-        queue, self._queue = self._queue, ()
+        queue = self._queue
+        self._queue = ()
         if self._copy is not None:
             self._copy.feed(event)
             if self._undecided or self._copy.speaks(event):
@@ -89,8 +90,10 @@ class StreamedRounds:
 
     def _released(self, *, is_muted: bool) -> tuple[dict[str, Any], ...]:
         """What the client gets of the events that were held back."""
-        events, self._queue = list(self._queue), ()
-        undecided, self._undecided = self._undecided, []
+        events = list(self._queue)
+        self._queue = ()
+        undecided = self._undecided
+        self._undecided = []
         self._stream.is_muted = is_muted
         for event in undecided:
             events += self._stream.feed(event)

@@ -119,12 +119,10 @@ class AgentTurn:
         tools: Mapping[str, Tool],
         limit: Limit,
     ) -> None:
-        self.call, self.session, self.tools, self.limit = (
-            call,
-            session,
-            tools,
-            limit,
-        )
+        self.call = call
+        self.session = session
+        self.tools = tools
+        self.limit = limit
         wire = session.wire_of(request)
         self.wire: Format = wire or recognise(request, session.settings.model)
         self.history = self.wire.history(request)
@@ -141,7 +139,9 @@ class AgentTurn:
         self.request = self.wire.compose(
             request, self.history, [self.wire.tool(s) for s in specs]
         )
-        self.iterations, self.uncounted, self.usage = 0, 0, Usage()
+        self.iterations = 0
+        self.uncounted = 0
+        self.usage = Usage()
         self.view: Any = None  # that of the newest reply
 
     def steps(self) -> Steps[Outcome]:
@@ -301,10 +301,8 @@ class AgentTurn:
         if self.session.owns(call):
             return partial(self.session.recall, call)
         parsed = self.wire.call(call)
-        tool, arguments = (
-            self.tools.get(parsed.name),
-            _arguments(parsed.arguments),
-        )
+        tool = self.tools.get(parsed.name)
+        arguments = _arguments(parsed.arguments)
         if tool is not None and isinstance(arguments, dict):
             return partial(tool.run, arguments)
         there_are = ", ".join(self.tools) or "none"

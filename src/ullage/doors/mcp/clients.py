@@ -152,7 +152,8 @@ def document_of(text: str, client: Client) -> dict[str, Any]:
 def _words(server: Any) -> Words:
     if not isinstance(server, Mapping):
         return ()
-    command, args = server.get("command"), server.get("args", [])
+    command = server.get("command")
+    args = server.get("args", [])
     words = command if isinstance(command, list) else [command, *(args or [])]
     if not all(isinstance(word, str) for word in words):
         return ()

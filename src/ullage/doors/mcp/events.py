@@ -43,7 +43,10 @@ async def events(
         position: kept up to date.
         tell: called with a line about what is left out.
     """
-    pending, lines, size, number = b"", [], 0, position.last_event_id
+    pending = b""
+    lines = []
+    size = 0
+    number = position.last_event_id
     async for block in stream.iter_any():
         *whole, pending = (
             (pending + block).replace(b"\r\n", b"\n").split(b"\n")
@@ -68,4 +71,5 @@ async def events(
                     )
                 elif size:
                     yield b"\n".join(lines)
-                lines, size = [], 0
+                lines = []
+                size = 0

@@ -150,7 +150,8 @@ class _Forwarding:
 
     def _hear(self, name: str) -> None:
         """A server's thread."""
-        link, take = self._links[name], partial(self._from_server, name)
+        link = self._links[name]
+        take = partial(self._from_server, name)
         reason = link.receive(take, self._client, self._most_bytes)
         self._deliver(self._routing.ended(name, reason))
         self._reasons.append(f"{name}: {reason}" if name else reason)

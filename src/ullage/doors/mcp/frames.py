@@ -71,13 +71,15 @@ class FrameSplitter:
             yield self._ended(b"")
 
     def _ended(self, end_data: bytes) -> FramePiece:
-        was_overlong, self._is_overlong = self._is_overlong, False
+        was_overlong = self._is_overlong
+        self._is_overlong = False
         self._held.append(end_data)
         return FramePiece(self._taken(), not was_overlong, True)
 
     def _taken(self) -> bytes:
         joined = b"".join(self._held) if len(self._held) > 1 else self._held[0]
-        self._held, self._held_bytes = [], 0
+        self._held = []
+        self._held_bytes = 0
         return joined
 
 

@@ -46,7 +46,8 @@ _OF_A_HOP = frozenset(
     )
 )
 _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
-_MOST_SESSIONS, _MOST_OPEN = 1_000, 100
+_MOST_SESSIONS = 1_000
+_MOST_OPEN = 100
 _CONNECT_S = 30
 
 
@@ -109,7 +110,8 @@ class Front:
             return web.Response(
                 status=403, text="only this machine is served here"
             )
-        tenant, is_post = self._tenant(request), request.method == "POST"
+        tenant = self._tenant(request)
+        is_post = request.method == "POST"
         session = self._of(tenant)
         # a GET may take a stream up again; POSTs of two clients may count their requests alike
         open_requests = {} if is_post else session.open_requests
@@ -122,7 +124,8 @@ class Front:
             open_requests,
             is_complete=is_post,
         )
-        body, back = await request.read(), b""
+        body = await request.read()
+        back = b""
         if is_post:
             body, back = await asyncio.to_thread(relay.from_client, body)
             if back and not body:

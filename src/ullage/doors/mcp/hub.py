@@ -232,7 +232,8 @@ class Hub:
         self, server: str, frame: bytes, message: RpcMessage, id: Id
     ) -> list[Move]:
         """What becomes of an answer: only those whom a request went to can answer it, once."""
-        joined, routed = same_id(id, self._joined), same_id(id, self._routed)
+        joined = same_id(id, self._joined)
+        routed = same_id(id, self._routed)
         if joined is not None and server in self._joined[joined].waiting:
             return self._join(server, frame, message, joined)
         is_of_another = routed is not None and self._routed[routed] != server

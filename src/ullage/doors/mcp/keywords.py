@@ -70,7 +70,8 @@ _DEFINED = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
 def understood(schema: Any) -> bool:
     """Whether a schema is written in these keywords alone, as they are meant."""
-    waiting, seen = [schema], set()
+    waiting = [schema]
+    seen = set()
     while waiting:
         part = waiting.pop()
         if id(part) in seen or (isinstance(part, bool) and part is not schema):

@@ -155,7 +155,8 @@ class SessionRelay:
         try:
             request, params = self._read(message)
         except UnreadableFrame:
-            request, params = PendingRequest(str(message.method)), {}
+            request = PendingRequest(str(message.method))
+            params = {}
         own_words = (
             self._our_words(request.tool, params)
             if request.method == "tools/call"
@@ -215,7 +216,8 @@ class SessionRelay:
             task = self._task(params)
             return PendingRequest(method, task.tool, task.limit_chars), params
         tool = _text(params.get("name"))
-        limits, user_tools = self._settings.limits, self._settings.user_tools
+        limits = self._settings.limits
+        user_tools = self._settings.user_tools
         limit = limit_of(limits, tool, params.get("arguments"), user_tools)
         return PendingRequest(method, tool, limit), params
 
@@ -235,12 +237,11 @@ class SessionRelay:
             answer = open_result(
                 tool, arguments, self._store, tenant=tenant, words=words
             )
-            text, is_error = answer.text, answer.is_error
+            text = answer.text
+            is_error = answer.is_error
         except StoreError as error:
-            text, is_error = (
-                f"{error}. Make the call again that the output came from.",
-                True,
-            )
+            text = f"{error}. Make the call again that the output came from."
+            is_error = True
         result = {
             "content": [{"type": "text", "text": text}],
             "isError": is_error,
@@ -264,7 +265,8 @@ class SessionRelay:
             parts = [self.from_server(item) for item in batch]
             to_client = batched([part for part in parts if part])
             return frame if parts == batch else to_client
-        may_go_on, request = True, None
+        may_go_on = True
+        request = None
         if message.method is UNSET and isinstance(message.id, Id):
             may_go_on, request = self._waiting.answer(message.id)
         if not may_go_on:
@@ -318,7 +320,8 @@ class SessionRelay:
         return frame if page is None else with_field(frame, "result", page)
 
     def _cut(self, result: Raw, request: PendingRequest) -> CutResult | None:
-        limit, listed = request.limit_chars, self._state.listed
+        limit = request.limit_chars
+        listed = self._state.listed
         if limit is None or len(result) <= limit:
             if b'"task"' in bytes(result) and len(result) < 10_000:
                 self._remember_task(result, request)

@@ -44,7 +44,8 @@ ACCEPTED = {
 }
 
 _STREAM = "text/event-stream"
-_CONNECT_S, _GOODBYE_S = 30, 3
+_CONNECT_S = 30
+_GOODBYE_S = 3
 _TRIES = 3
 _ENDING = {
     getattr(signal, name, None)
@@ -100,7 +101,8 @@ class Remote:
         """`Link.pass_on`: a request has to be whole."""
         self._parts.append(piece.data)
         if piece.is_end:
-            whole, self._parts = b"".join(self._parts), []
+            whole = b"".join(self._parts)
+            self._parts = []
             self.send(whole)
 
     def close(self) -> None:
@@ -118,7 +120,8 @@ class Remote:
         self, take: Callable[[bytes], None], client: Pipe, most_bytes: int
     ) -> str:
         """`Link.receive`."""
-        self._take, self._most_bytes = take, most_bytes
+        self._take = take
+        self._most_bytes = most_bytes
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._serve())
         self._loop.close()
@@ -184,7 +187,8 @@ class Remote:
             **self._session(),
             **request_headers(message, self._marked),
         }
-        reason, position = "the stream ended", StreamPosition()
+        reason = "the stream ended"
+        position = StreamPosition()
         try:
             posted = self._http.post(
                 self._url,
@@ -224,7 +228,8 @@ class Remote:
         failed = 0
         while failed < _TRIES:
             await asyncio.sleep(position.wait_s)
-            reached, failed = position.last_event_id, failed + 1
+            reached = position.last_event_id
+            failed = failed + 1
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with self._again(position) as response:
                     if (

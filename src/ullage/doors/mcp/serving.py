@@ -51,7 +51,9 @@ _BEGINS_CHARS = 100
 _SEARCHED_CHARS = 20_000
 """The most characters of an answer that searches everything."""
 
-_NO_METHOD, _NO_PARAMS, _NO_VERSION = -32601, -32602, -32022
+_NO_METHOD = -32601
+_NO_PARAMS = -32602
+_NO_VERSION = -32022
 
 
 def _integer(description: str) -> dict[str, str]:
@@ -314,7 +316,8 @@ def _said(text: str, *, is_error: bool = False) -> dict[str, Any]:
 
 def _listed(shelf: Shelf, options: Mapping[str, Any]) -> str:
     """A page of refs, each with how its output begins."""
-    limit, cursor = options.get("limit"), options.get("after")
+    limit = options.get("limit")
+    cursor = options.get("after")
     limit = min(max(limit, 1), 10 * _PAGE) if isinstance(limit, int) else _PAGE
     refs = list(
         islice(
@@ -339,7 +342,9 @@ def _line(shelf: Shelf, ref: str) -> str:
 
 def _searched(shelf: Shelf, options: Mapping[str, Any]) -> dict[str, Any]:
     """The matches in every output, as far as there is room for them."""
-    sections, room, refs = [], _SEARCHED_CHARS, shelf.refs()
+    sections = []
+    room = _SEARCHED_CHARS
+    refs = shelf.refs()
     for ref in refs:
         arguments = encode({**options, "ref_id": ref}).decode()
         answer = open_result(_SEARCH, arguments, shelf, words=_WORDS)

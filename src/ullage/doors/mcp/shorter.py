@@ -126,7 +126,8 @@ def _fitting(items: Iterable[Raw], share: int, room: int) -> tuple[int, int]:
         cost = min(len(item), share) + 1
         if used + cost > room:
             break
-        count, used = count + 1, used + cost
+        count = count + 1
+        used = used + cost
     return count, used
 
 

@@ -64,7 +64,8 @@ class _File:
     def add(self, tenant: str, output: Output) -> None:
         """Keep an output. If that fails it is as if nothing had been written."""
         self._file.seek(self.end)
-        extents, place = [], self.end
+        extents = []
+        place = self.end
         for extent, raw in pieces(output.text):
             _write(self._file, raw)
             extents.append(extent)
@@ -167,7 +168,8 @@ class Spool:
         raise RefNotFound(self.name, ref)
 
     def _chunk(self, stored: _StoredEntry, n: int) -> str:
-        ref, chunks = stored.entry.shape.ref, stored.entry.shape.chunks
+        ref = stored.entry.shape.ref
+        chunks = stored.entry.shape.chunks
         if not 0 <= n < len(chunks):
             raise RefNotFound(self.name, ref)
         start = stored.entry.start + sum(

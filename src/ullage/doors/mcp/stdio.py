@@ -198,7 +198,8 @@ def pump(
     """
     from ullage.doors.mcp.frames import FrameSplitter
 
-    splitter, is_inside = FrameSplitter(most_bytes), False
+    splitter = FrameSplitter(most_bytes)
+    is_inside = False
 
     def give(piece: FramePiece) -> None:
         nonlocal is_inside

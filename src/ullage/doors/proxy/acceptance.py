@@ -134,7 +134,8 @@ class Acceptance:
             if count <= _MOST_HELD and chars <= _MOST_HELD_CHARS:
                 break
             released.append(tenant)
-            count, chars = count - 1, chars - self._held[tenant].chars
+            count = count - 1
+            chars = chars - self._held[tenant].chars
         return [
             tenant
             for tenant in released
@@ -215,7 +216,8 @@ class HoldingStore(StoreWrapper):
         self, store: Store, acceptance: Acceptance, *, waits: bool = True
     ) -> None:
         super().__init__(store)
-        self._acceptance, self._waits = acceptance, waits
+        self._acceptance = acceptance
+        self._waits = waits
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]

@@ -57,7 +57,8 @@ class Access:
     """
 
     def __init__(self, config: Config, guard: Guard) -> None:
-        self._settings, self._guard = config.access, guard
+        self._settings = config.access
+        self._guard = guard
         self._networks = [
             ipaddress.ip_network(network) for network in config.access.proxies
         ]

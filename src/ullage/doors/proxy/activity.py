@@ -20,7 +20,10 @@ from ullage.doors.proxy.relayed import Relayed, raw_tokens, tenant_shown
 from ullage.stores import SpendingRow
 from ullage.wires import is_billed
 
-_CONVERSATIONS, _TURNS, _DECISIONS, _BUDGETS = 200, 400, 100, 100
+_CONVERSATIONS = 200
+_TURNS = 400
+_DECISIONS = 100
+_BUDGETS = 100
 _WORDS_CHARS = 300
 _QUIET = frozenset(("observed", "unreported", "diagnostic"))
 """Kinds of events that decide nothing."""
@@ -203,7 +206,8 @@ class Activity:
 
     def take(self, relayed: Relayed) -> None:
         """Take in a request that is over."""
-        totals, report = totalled(relayed), relayed.report
+        totals = totalled(relayed)
+        report = relayed.report
         self.totals += totals
         if not report.conversation:
             return
@@ -281,7 +285,8 @@ def joined(
 def _with(
     conversation: ConversationActivity, relayed: Relayed, totals: Totals
 ) -> ConversationActivity:
-    report, at_s = relayed.report, round(relayed.began_s, 3)
+    report = relayed.report
+    at_s = round(relayed.began_s, 3)
     usage = report.usage
     turn = TurnFigures(
         at_s,
@@ -311,7 +316,8 @@ def _with(
 
 def _decision(at_s: float, event: Event) -> DecisionNote:
     """A decision as it is shown: its words can name a tool, and a name has no bound."""
-    place, reason = event.where[:_WORDS_CHARS], event.why[:_WORDS_CHARS]
+    place = event.where[:_WORDS_CHARS]
+    reason = event.why[:_WORDS_CHARS]
     return DecisionNote(
         at_s,
         event.kind,

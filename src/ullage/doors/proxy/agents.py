@@ -315,7 +315,8 @@ def _gateway(
     name: str, path: str, named: Mapping[str, str], configured: Collection[str]
 ) -> str | None:
     """The gateway that a variable names; None if it is the vendor, or the proxy has its own."""
-    address, upstream = named.get(name), path.partition("/")[0]
+    address = named.get(name)
+    upstream = path.partition("/")[0]
     if not address or upstream in configured or _is_vendor_s(address, path):
         return None
     return address
@@ -399,7 +400,8 @@ def _ollama_at(address: str) -> str | None:
     has_scheme = "://" in address
     try:
         parts = urlsplit(address if has_scheme else f"http://{address}")
-        host, port = parts.hostname or "127.0.0.1", parts.port
+        host = parts.hostname or "127.0.0.1"
+        port = parts.port
     except ValueError:
         return None
     if parts.scheme not in _PORTS or parts.username or parts.query:

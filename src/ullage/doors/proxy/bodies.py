@@ -17,7 +17,8 @@ class BodyBudget:
     """How many bytes of bodies a worker holds at once, of at most so many."""
 
     def __init__(self, most: int) -> None:
-        self.bytes, self._most = 0, most
+        self.bytes = 0
+        self._most = most
 
     def take(self, count: int) -> bool:
         """Hold so many more, if there is room for them."""
@@ -50,8 +51,11 @@ class Body:
     def __init__(
         self, data: bytes, rest: StreamReader | None, idle_s: float
     ) -> None:
-        self.data, self.is_whole, self.is_silent = data, rest is None, False
-        self._rest, self._idle_s = rest, idle_s
+        self.data = data
+        self.is_whole = rest is None
+        self.is_silent = False
+        self._rest = rest
+        self._idle_s = idle_s
 
     async def parts(self) -> AsyncIterator[bytes]:
         """All of it, as it comes.
@@ -93,7 +97,8 @@ async def read_body(
         TimeoutError: the client fell silent.
     """
     parts: list[bytes] = []
-    size, loop = 0, asyncio.get_running_loop()
+    size = 0
+    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(idle_s) as silence:
             while part := await stream.readany():
@@ -145,7 +150,8 @@ def whole(decoder: Decoder, data: bytes, most: int) -> bytes:
         TooLong: it becomes more.
         Undecodable: it is not what its encoding says, or breaks off.
     """
-    pieces, size = [], 0
+    pieces = []
+    size = 0
     for piece in decoder.feed(data):
         size += len(piece)
         if size > most:

@@ -71,7 +71,9 @@ class ClientRequest:
         request: web.BaseRequest,
         route: UpstreamRoute,
     ) -> None:
-        self._relay, self._request, self._route = relay, request, route
+        self._relay = relay
+        self._request = request
+        self._route = route
         self._config = relay.config
         self.tenant = relay.tenants.of(route.url, request.headers)
         budgets = relay.budgets
@@ -83,7 +85,8 @@ class ClientRequest:
         self._last_exchange: Exchange | None = None
         # where it is not that of the exchange
         self._report: ExchangeReport | None = None
-        self._began, self._read_s = time.time(), time.monotonic()
+        self._began = time.time()
+        self._read_s = time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
         self._upstream: HttpUpstream | None = None
@@ -93,11 +96,13 @@ class ClientRequest:
 
     async def reply(self) -> web.StreamResponse:
         """Pass it on, and give the client its reply."""
-        request, limits = self._request, self._config.limits
+        request = self._request
+        limits = self._config.limits
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        passed = self._unread()
+        body = Body(b"", None, limits.idle_s)
         if (request.content_length or 0) > limits.body_bytes:
             # it is not to be held, so none of it is: it goes on as it comes
             passed = passed or "body"
@@ -110,10 +115,8 @@ class ClientRequest:
                     self._relay.held,
                     limits.idle_s,
                 )
-                self._read_s, self._came_bytes = (
-                    time.monotonic(),
-                    len(body.data),
-                )
+                self._read_s = time.monotonic()
+                self._came_bytes = len(body.data)
             elif request.body_exists:
                 body = Body(b"", request.content, limits.idle_s)
             return await self._given(body, passed)
@@ -220,7 +223,8 @@ class ClientRequest:
         self, reply: HttpReply, treatment: str
     ) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        response, spending = self._response(reply, treatment), self._spending
+        response = self._response(reply, treatment)
+        spending = self._spending
         await response.prepare(self._request)
         with self._unbroken():
             async for part in reply.parts():
@@ -295,7 +299,8 @@ class ClientRequest:
         """What names the credential of this request; ``""`` where nothing is asked beside it."""
         if not self._relay.asks_beside:
             return ""
-        url, headers = self._route.url, self._request.headers
+        url = self._route.url
+        headers = self._request.headers
         return self._relay.identities.of(url, headers)
 
     async def _judge(self, status: int) -> None:
@@ -360,7 +365,8 @@ class ClientRequest:
     def _to(
         self, headers: Any, data: Any, plain: bytes | None = None
     ) -> HttpUpstream:
-        method, url = self._request.method, self._route.url
+        method = self._request.method
+        url = self._route.url
         proxy = self._relay.proxies.get(self._route.upstream)
         most = self._config.limits.reply_bytes
         return HttpUpstream(
@@ -419,14 +425,16 @@ class ClientRequest:
 
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
-        exchange, report = self._last_exchange, self._report
+        exchange = self._last_exchange
+        report = self._report
         if report is None:
             report = (
                 exchange.report
                 if exchange
                 else ExchangeReport(path=self._route.path, passed=passed)
             )
-        now, upstream = time.monotonic(), self._upstream
+        now = time.monotonic()
+        upstream = self._upstream
         sent_s = (
             upstream.began_s
             if upstream is not None and upstream.began_s

@@ -73,11 +73,9 @@ class _Thread(threading.Thread):
     ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
         self._run_keys = run_keys
-        self._config, self._listening, self._observers = (
-            config,
-            listening,
-            observers,
-        )
+        self._config = config
+        self._listening = listening
+        self._observers = observers
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
@@ -92,7 +90,8 @@ class _Thread(threading.Thread):
             self._began.set()
 
     async def _serve(self) -> None:
-        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
         async with running(
             self._config,
             self._listening,

@@ -31,8 +31,9 @@ from ullage.wires import FORMATS, model_in, recognise
 if TYPE_CHECKING:
     from ullage.doors.proxy.relay import RequestRelay
 
-COMPRESS, RECALL = "/v1/compress", "/v1/recall"
-"""The paths, behind ``/_ullage``."""
+# the paths, behind ``/_ullage``
+COMPRESS = "/v1/compress"
+RECALL = "/v1/recall"
 
 _OWN_FIELDS = ("config", "format", "session_id", "recall", "call")
 """What is ours in a body, or a gateway's for its compressor; all else is the provider's request."""
@@ -124,7 +125,8 @@ def _call_of(value: Any) -> tuple[str, str | dict[str, Any]] | None:
     if value is None:
         return None
     fields = value if isinstance(value, dict) else {}
-    name, arguments = fields.get("name"), fields.get("arguments", {})
+    name = fields.get("name")
+    arguments = fields.get("arguments", {})
     if not isinstance(name, str) or not isinstance(arguments, str | dict):
         raise FormatError(
             "call",
@@ -170,7 +172,8 @@ class Compressing:
     async def _answer(
         self, request: web.BaseRequest, path: str
     ) -> web.StreamResponse:
-        limits, held = self._relay.config.limits, self._relay.held
+        limits = self._relay.config.limits
+        held = self._relay.held
         try:
             body = await read_body(
                 request.content, limits.body_bytes, held, limits.idle_s

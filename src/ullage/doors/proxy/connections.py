@@ -27,7 +27,9 @@ Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _HEAD_BYTES = 1 << 20
 _KEPT_S = 75.0
 _LOOK_S = 1.0
-_OWN_DESCRIPTORS, _LEAST, _MOST = 32, 8, 16_384
+_OWN_DESCRIPTORS = 32
+_LEAST = 8
+_MOST = 16_384
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nX-Ullage: error\r\n"
     b"Connection: close\r\nContent-Length: 0\r\n\r\n"
@@ -74,7 +76,8 @@ class Connections:
     """
 
     def __init__(self, most: int, head_s: float) -> None:
-        self._most, self._head_s = most, head_s
+        self._most = most
+        self._head_s = head_s
         # in the order in which they began to wait
         self._open: dict[Connection, None] = {}
 
@@ -182,11 +185,14 @@ class Connection(web.RequestHandler):
 
     def begins(self) -> None:
         """A request begins to be answered."""
-        self.is_busy, self._head_began_s, self._head_bytes = True, None, 0
+        self.is_busy = True
+        self._head_began_s = None
+        self._head_bytes = 0
 
     def ends(self) -> None:
         """It is answered; the next one may come."""
-        self.is_busy, self._waits_since_s = False, self._clock()
+        self.is_busy = False
+        self._waits_since_s = self._clock()
         self._connections.waits(self)
 
     def is_late(self, now_s: float, head_s: float, kept_s: float) -> bool:

@@ -63,8 +63,10 @@ class Counting:
         proxies: dict[str, str],
     ) -> None:
         self.counted = self.failed = 0
-        self._config, self._client = config, client
-        self._answered, self._proxies = answered, proxies
+        self._config = config
+        self._client = client
+        self._answered = answered
+        self._proxies = proxies
         self._task: asyncio.Task[None] | None = None
         self._away_until_s: dict[str, float] = {}
 

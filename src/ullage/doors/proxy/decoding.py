@@ -46,11 +46,13 @@ class Decoder:
                 data = data.lstrip(_PADDING) if self._has_part else data
                 if not data:
                     return
-                self._inflater, self._has_part = self._make(data[:2]), True
+                self._inflater = self._make(data[:2])
+                self._has_part = True
             yield from self._pieces(self._inflater, data)
             if not self._inflater.eof:
                 return
-            data, self._inflater = self._inflater.unused_data, None
+            data = self._inflater.unused_data
+            self._inflater = None
 
     def end(self) -> None:
         """There is no more.

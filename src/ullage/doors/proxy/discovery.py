@@ -38,14 +38,22 @@ _CREDENTIALS = ("authorization", "x-api-key", "api-key")
 _PATHS = ("/chat/completions", "/responses", "/messages", "/completions")
 _OLLAMAS = "/api/chat"
 _OWN_HOSTS = frozenset(urlsplit(url).hostname for url in UPSTREAMS.values())
-_MOST_MODELS, _MOST_NAME_CHARS = 256, 256
+_MOST_MODELS = 256
+_MOST_NAME_CHARS = 256
 _MOST_ASKED_AT_ONCE = 4
 _MOST_BYTES = 8 << 20
-_ANSWER_S, _ALL_S = 5.0, 20.0
+_ANSWER_S = 5.0
+_ALL_S = 20.0
 
-_SERVED_S, _AGAIN_S, _NOTHING_S, _LOADING_S = 3_600.0, 60.0, 600.0, 5.0
-"""How long an answer holds: the window that is served; less than that, as the model may be loaded
-by then; an upstream that tells nothing; and a model that the present request has loaded."""
+# how long an answer holds
+_SERVED_S = 3_600.0
+"""One that tells the window that is served."""
+_AGAIN_S = 60.0
+"""One that tells less than that: the model may be loaded by then."""
+_NOTHING_S = 600.0
+"""One of an upstream that tells nothing."""
+_LOADING_S = 5.0
+"""One for a model that the present request has loaded."""
 _UNANSWERED = (401, 403, 408, 425, 429)
 
 
@@ -82,7 +90,9 @@ class Discovery:
         client: aiohttp.ClientSession,
         proxies: Mapping[str, str],
     ) -> None:
-        self._config, self._client, self._proxies = config, client, proxies
+        self._config = config
+        self._client = client
+        self._proxies = proxies
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -128,7 +138,8 @@ class Discovery:
 
     def _may_ask(self, route: UpstreamRoute, model: str) -> bool:
         """Whether an upstream is asked about a model at all."""
-        choice, url = self._config.discover, urlsplit(route.url)
+        choice = self._config.discover
+        url = urlsplit(route.url)
         if (
             self._config.window_tokens is not None
             or not 0 < len(model) <= _MOST_NAME_CHARS
@@ -279,10 +290,8 @@ def _api_of(url: str) -> str:
 
 def _told(served: Served, upstream: str, model: str) -> ServedWindow | None:
     """The window and event for the conversations of a model; None if there is nothing new."""
-    window, source = (
-        served.window_tokens,
-        f"{served.source}, upstream {quote(upstream)}",
-    )
+    window = served.window_tokens
+    source = f"{served.source}, upstream {quote(upstream)}"
     if window is None:
         reason = f"what the server tells cannot be a window ({source}); it is refused"
         return ServedWindow(

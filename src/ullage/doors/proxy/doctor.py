@@ -79,10 +79,8 @@ def _extra(
     package: str, extra: str, without: str, *, needed: bool = True
 ) -> Finding:
     """Whether what an extra brings is there."""
-    about, name = (
-        f"extra {extra}",
-        {"toktok": "toktok-rs"}.get(package, package),
-    )
+    about = f"extra {extra}"
+    name = {"toktok": "toktok-rs"}.get(package, package)
     try:
         return Finding(
             about, "ok", f"{name} {importlib.metadata.version(name)}"
@@ -143,7 +141,8 @@ def _taken(place: str, error: OSError) -> Finding:
 
 
 def _upstream(name: str, url: str, *, online: bool) -> Finding:
-    about, parts = f"upstream {name}", urlsplit(url)
+    about = f"upstream {name}"
+    parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "http" and not is_loopback(host):
         return Finding(
@@ -184,7 +183,8 @@ def _agents(environment: Mapping[str, str]) -> Iterator[Finding]:
 def _clients() -> Iterator[Finding]:
     """Which clients are pointed at a proxy by their own settings, and whether it answers."""
     for client in pointed_clients():
-        about, place = f"client {client.name}", client.place
+        about = f"client {client.name}"
+        place = client.place
         answering = answers_at(place, client.gateways)
         if answering == "proxy":
             words = f"points at the proxy on {place}"

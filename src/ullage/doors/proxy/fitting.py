@@ -33,7 +33,8 @@ from ullage.stores import (
     spending_of,
 )
 
-_MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 256
+_MOST_CONVERSATIONS = 10_000
+_FEW_KEYS = 256
 
 
 class LocalStore(Threaded):

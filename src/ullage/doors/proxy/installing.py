@@ -96,7 +96,8 @@ def install(
     document = said(text or agent.begins, agent)
     before = said(original or agent.begins, agent)
     _check(agent, document, environment)
-    new_text, upstreams = text or agent.begins, dict[str, str]()
+    new_text = text or agent.begins
+    upstreams = dict[str, str]()
     # a setting is added at the head of its object, so the last comes first
     for address in reversed(agent.addresses):
         named = _named(agent, address, before, environment)

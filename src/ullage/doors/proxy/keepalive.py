@@ -49,9 +49,12 @@ from ullage.wires import FORMATS, wire_named
 
 KEPT_ALIVE = "ullage keep-alive"
 """What its receipts are listed under, among the clients."""
-_MOST_KEPT, _MOST_GAPS = 1_000, 64
-_MARGIN_SHARE, _MOST_MARGIN_S = 0.1, 30.0
-"""A cache is read again so long before it expires: a share of its life, and no longer than this."""
+_MOST_KEPT = 1_000
+_MOST_GAPS = 64
+_MARGIN_SHARE = 0.1
+"""A cache is read again this share of its life before it expires."""
+_MOST_MARGIN_S = 30.0
+"""And no earlier than this before."""
 _NOT_SENT = ("accept", "accept-encoding", "content-encoding", "content-length")
 
 Notice: TypeAlias = Callable[[str, Event, float], None]
@@ -135,18 +138,18 @@ class KeepAlive:
         pay: Callable[[FinishedRequest, Usage], Awaitable[None]],
     ) -> None:
         assert config.keepalive is not None
-        self._settings, self._client, self._held = (
-            config.keepalive,
-            client,
-            held,
-        )
-        self._proxies, self._pay = proxies, pay
+        self._settings = config.keepalive
+        self._client = client
+        self._held = held
+        self._proxies = proxies
+        self._pay = pay
         self._reply_bytes = config.limits.reply_bytes
         self._kept: OrderedDict[str, _KeptConversation] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(self._settings.at_once)
         self._is_closed = False
-        self.count, self.cost_usd = 0, 0.0
+        self.count = 0
+        self.cost_usd = 0.0
         self.notice: Notice | None = None
         self.is_elsewhere: Callable[[str, float], Awaitable[bool]] | None = (
             None
@@ -165,7 +168,8 @@ class KeepAlive:
         self._kept[conversation] = kept
         if kept.began_s and not kept.in_flight:
             kept.gaps_s = [*kept.gaps_s, now_s - kept.began_s][-_MOST_GAPS:]
-        kept.began_s, kept.sent = now_s, 0
+        kept.began_s = now_s
+        kept.sent = 0
         kept.in_flight += 1
         self._let_go(kept)
         if len(self._kept) > _MOST_KEPT:
@@ -190,7 +194,8 @@ class KeepAlive:
         if lives_s is None or not cached_tokens(last.usage):
             return
         if self._held.take(len(last.body)):
-            kept.last, kept.held_bytes = last, len(last.body)
+            kept.last = last
+            kept.held_bytes = len(last.body)
             kept.lives_s = lives_s
             self._wait(kept, last.began_s + lives_s, lives_s)
 
@@ -221,7 +226,9 @@ class KeepAlive:
         if kept.timer is not None:
             kept.timer.cancel()
         self._held.give(kept.held_bytes)
-        kept.last, kept.timer, kept.held_bytes = None, None, 0
+        kept.last = None
+        kept.timer = None
+        kept.held_bytes = 0
 
     # ── before a cache expires ───────────────────────────────────────────────────────
 
@@ -254,7 +261,8 @@ class KeepAlive:
         if refresh is None:
             self._let_go(kept)
             return
-        lives_s, now_s = refresh.lives_s, time.monotonic()
+        lives_s = refresh.lives_s
+        now_s = time.monotonic()
         if kept.lives_s != lives_s:  # the request says that it lives longer
             kept.lives_s = lives_s
             self._wait(kept, last.began_s + lives_s, lives_s)
@@ -325,7 +333,8 @@ class KeepAlive:
     ) -> None:
         """Count what it cost, and tell of it."""
         spent_usd = cost_of(usage, last.model, last.route.wire) or 0.0
-        self.count, self.cost_usd = self.count + 1, self.cost_usd + spent_usd
+        self.count = self.count + 1
+        self.cost_usd = self.cost_usd + spent_usd
         with contextlib.suppress(
             Exception
         ):  # it is paid for, whatever that meets
@@ -367,11 +376,13 @@ class WatchedRequest:
         request: web.BaseRequest,
         tenant: str,
     ) -> None:
-        self._keepalive, self._tenant = keepalive, tenant
+        self._keepalive = keepalive
+        self._tenant = tenant
         closes = request.headers.get("Connection", "").lower()
         self._says_goodbye = "close" in closes
         self.exchange: Exchange | None = None
-        self._conversation, self._body = "", b""
+        self._conversation = ""
+        self._body = b""
 
     def sending(self, body: bytes) -> None:
         """Note what is sent: nothing of ours is sent beside it.
@@ -411,7 +422,8 @@ class WatchedRequest:
         """The request, if its cache is one that can be kept: it was answered at the first try."""
         exchange = self.exchange
         assert exchange is not None
-        report, asked = exchange.report, exchange.route
+        report = exchange.report
+        asked = exchange.route
         if report.tries != 1 or report.passed is not None:
             return None
         if report.status != 200 or report.usage is None:

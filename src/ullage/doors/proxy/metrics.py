@@ -43,8 +43,10 @@ _BOUNDS_S = (
 
 TEAM = "team_"
 """How the names begin of what names tenants: it is for whoever may see the pages."""
-_MOST_TEAMS, _OTHERS = 200, "(others)"
+_MOST_TEAMS = 200
 """So many tenants, models and clients have a line of their own: a client chooses its name."""
+_OTHERS = "(others)"
+"""The line of the rest."""
 
 _HELP = {
     "requests_total": "Requests, by upstream, wire and what was done.",
@@ -104,7 +106,8 @@ class Metrics:
 
     def take(self, relayed: Relayed) -> None:
         """Count a request that is over."""
-        report, upstream = relayed.report, relayed.upstream
+        report = relayed.report
+        upstream = relayed.upstream
         wire = report.wire or "none"
         self._add(
             "requests_total",
@@ -162,7 +165,8 @@ class Metrics:
 
     def _take_cost(self, relayed: Relayed) -> None:
         """Count what a request cost, and whose it was."""
-        report, model = relayed.report, model_in_logs(relayed.report.model)
+        report = relayed.report
+        model = model_in_logs(relayed.report.model)
         usage = report.usage
         cost = None
         if usage is not None:

@@ -25,7 +25,9 @@ class Observers:
     """
 
     def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
-        self.metrics, self.activity, self.mistakes = Metrics(), Activity(), 0
+        self.metrics = Metrics()
+        self.activity = Activity()
+        self.mistakes = 0
         self._told = (self.metrics.take, self.activity.take, *more)
 
     def __call__(self, relayed: Relayed) -> None:
@@ -41,7 +43,8 @@ def observers_of(
     config: Config, *more: Callable[[Relayed], None]
 ) -> Observers:
     """The observers that the configuration names, and more."""
-    logs, tracing = lines_to() if config.log else None, spans()
+    logs = lines_to() if config.log else None
+    tracing = spans()
     return Observers(
         [
             *(

@@ -86,10 +86,12 @@ class Pages:
         observers: Observers,
         siblings: Siblings,
     ) -> None:
-        self._config, self._relay = config, relay
+        self._config = config
+        self._relay = relay
         self._access = Access(config, relay.guard)
         self._compressing = Compressing(relay)
-        self._observers, self._siblings = observers, siblings
+        self._observers = observers
+        self._siblings = siblings
 
     def are_meant(self, target: str) -> bool:
         """Whether a request for this path is for a page."""
@@ -231,7 +233,8 @@ class Pages:
             "refused_total": self._relay.refused,
             **_resident(),
         }
-        budgets, rows = self._relay.budgets, self._budgets()
+        budgets = self._relay.budgets
+        rows = self._budgets()
         if budgets is not None:
             gauges["budget_store_errors_total"] = budgets.store_errors
         keepalive = self._relay.keepalive
@@ -351,7 +354,8 @@ class Pages:
         sessions: Any = self._relay.exchanges.sessions
         if key not in sessions:
             return None
-        session, drawing = sessions.of(key), _drawing()
+        session = sessions.of(key)
+        drawing = _drawing()
 
         async def look() -> Any:
             steps = drawing.current(session)

@@ -101,11 +101,9 @@ def own_words(*, tells_events: bool = True) -> Iterator[None]:
     Args:
         tells_events: whether events of sessions are written; not into the terminal of an agent.
     """
-    handler, threads, unraisable = (
-        logging.lastResort,
-        threading.excepthook,
-        sys.unraisablehook,
-    )
+    handler = logging.lastResort
+    threads = threading.excepthook
+    unraisable = sys.unraisablehook
     logging.lastResort = OwnWords(tells_events=tells_events)
     threading.excepthook = lambda met: log_error(
         "a thread failed", met.exc_value
@@ -116,11 +114,9 @@ def own_words(*, tells_events: bool = True) -> Iterator[None]:
     try:
         yield
     finally:
-        logging.lastResort, threading.excepthook, sys.unraisablehook = (
-            handler,
-            threads,
-            unraisable,
-        )
+        logging.lastResort = handler
+        threading.excepthook = threads
+        sys.unraisablehook = unraisable
 
 
 def quiet_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -109,7 +109,8 @@ class RequestRelay:
         self.budgets = budgets_of(
             config, self.exchanges, self.acceptance, writer
         )
-        self.guard, self.refused = Guard(config), 0
+        self.guard = Guard(config)
+        self.refused = 0
         self.connections: Sized | None = None
         self.counting = Counting(config, client, self.answered, self.proxies)
         self.discovery = Discovery(config, client, self.proxies)
@@ -119,7 +120,8 @@ class RequestRelay:
             self.keepalive = KeepAlive(
                 config, client, self.held, self.proxies, self._pay_beside
             )
-        self.in_flight, self.is_stopping = 0, False
+        self.in_flight = 0
+        self.is_stopping = False
         self.idle = asyncio.Event()
         self.idle.set()
 

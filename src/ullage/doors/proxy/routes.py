@@ -73,7 +73,8 @@ def route_of(
     path, _, query = upstream_target.partition("?")
     name = name or _vendor(path, query, headers)
     if name == "openai" and _is_of_chatgpt(headers, upstreams):
-        name, upstream_target = "chatgpt", upstream_target.removeprefix("/v1")
+        name = "chatgpt"
+        upstream_target = upstream_target.removeprefix("/v1")
     base = upstreams.get(name)
     if base is None:
         return None

@@ -21,8 +21,9 @@ from msgspec import Struct
 
 from ullage.wires import FORMATS
 
-LEAST_TOKENS, MOST_TOKENS = 512, 100_000_000
-"""A window is between these, or what was told is none."""
+# a window is between these, or what was told is none
+LEAST_TOKENS = 512
+MOST_TOKENS = 100_000_000
 
 
 class Served(Struct, frozen=True):
@@ -156,10 +157,8 @@ def from_show(body: Any, model: str) -> Served | None:
 
 def _by_default(trained: Served, model: str) -> Served:
     """The window of a model that is not loaded, and of which only its training is told."""
-    default, most = (
-        FORMATS["ollama"].default_window_tokens(model),
-        trained.window_tokens,
-    )
+    default = FORMATS["ollama"].default_window_tokens(model)
+    most = trained.window_tokens
     if default is None or most is None or most <= default:
         return trained
     source = "the default, as /api/show has no num_ctx"
@@ -203,7 +202,8 @@ def _entry(
     only: bool = True,
 ) -> Mapping[str, Any] | None:
     """The entry of a model; with ``only`` the one that there is, whatever its name."""
-    aliases, entries = _known_as(model), list(rows)
+    aliases = _known_as(model)
+    entries = list(rows)
     for entry in entries:
         for name in names:
             value = entry.get(name)

@@ -97,7 +97,8 @@ async def _serve(
     siblings: Siblings,
     leash: int | None,
 ) -> None:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     if leash is not None:
         loop.add_reader(leash, stop.set)
     for signal_number in (signal.SIGTERM, signal.SIGINT):

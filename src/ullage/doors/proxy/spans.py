@@ -52,7 +52,8 @@ def spans() -> Callable[[Relayed], None] | None:
 
 def attributes_of(relayed: Relayed) -> dict[str, Any]:
     """The attributes of a request's span."""
-    report, usage = relayed.report, relayed.report.usage
+    report = relayed.report
+    usage = relayed.report.usage
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": wire_named(report.wire).provider,

@@ -95,9 +95,11 @@ class RequestSpending:
     ) -> None:
         self.call = call
         self.refusal: ExchangeReport | None = None
-        self._headers, self._path = request.headers, route.path
+        self._headers = request.headers
+        self._path = route.path
         self._asked = asked_at(request.method, route.url)
-        self._copy, self._down_bytes = bytearray(), 0
+        self._copy = bytearray()
+        self._down_bytes = 0
         self._usage: Usage | None = None
 
     @property
@@ -159,7 +161,8 @@ class RequestSpending:
 
     def read(self, reply: HttpReply) -> None:
         """Read the usage in what was kept of a reply, which is over."""
-        data, self._copy = bytes(self._copy), bytearray()
+        data = bytes(self._copy)
+        self._copy = bytearray()
         if self._asked is None or self._down_bytes > _COUNTED_BYTES:
             return
         encoding = reply.response.headers.get("Content-Encoding", "")

@@ -52,7 +52,9 @@ class Unwaited(io.TextIOBase):
     encoding = "utf-8"
 
     def __init__(self, descriptor: int, most: int = _MOST_TEXTS) -> None:
-        self._descriptor, self._most, self._left_out = descriptor, most, 0
+        self._descriptor = descriptor
+        self._most = most
+        self._left_out = 0
         self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._thread = threading.Thread(
             target=self._write_all, name="ullage-stderr", daemon=True
@@ -90,7 +92,8 @@ class Unwaited(io.TextIOBase):
 
     def _write_all(self) -> None:
         while (text := self._waiting.get()) is not None:
-            left_out, self._left_out = self._left_out, 0
+            left_out = self._left_out
+            self._left_out = 0
             more = (
                 f"ullage proxy: {left_out:,} texts were left out here\n"
                 if left_out

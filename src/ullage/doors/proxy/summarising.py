@@ -145,9 +145,12 @@ class SummaryWriter:
         budgets: Callable[[], TeamBudgets | None],
     ) -> None:
         assert config.summariser is not None
-        self._config, self._settings = config, config.summariser
-        self._client, self._proxies = client, proxies
-        self._answered, self._budgets = answered, budgets
+        self._config = config
+        self._settings = config.summariser
+        self._client = client
+        self._proxies = proxies
+        self._answered = answered
+        self._budgets = budgets
         self._places = asyncio.Semaphore(self._settings.at_once)
         self._key = environment.get(self._settings.key_env, "")
         if self._settings.key_env and not self._key:
@@ -193,7 +196,8 @@ class SummaryWriter:
         if budgets is None:
             return wire, await self._posted(target)
         # a budget that is used up pays for none
-        call, usage = budgets.call(caller.tenant), None
+        call = budgets.call(caller.tenant)
+        usage = None
         size = len(bodies.write(target[2])) // _BYTES_PER_TOKEN
         await adrive(call.claim(model, size, request.most_tokens))
         try:

@@ -138,8 +138,10 @@ def identity_of(credential: str) -> str:
     token = _JWT.fullmatch(credential)
     if token is None or len(credential) > _LONGEST_TOKEN:
         return credential
-    header, claims = _decoded(token[1]), _decoded(token[2])
-    issuer, subject = claims.get("iss"), claims.get("sub")
+    header = _decoded(token[1])
+    claims = _decoded(token[2])
+    issuer = claims.get("iss")
+    subject = claims.get("sub")
     is_signed = str(header.get("alg", _NO_ALGORITHM)).lower() != _NO_ALGORITHM
     if not is_signed or not (
         isinstance(issuer, str) and isinstance(subject, str) and subject
@@ -172,7 +174,8 @@ class Tenants:
     """
 
     def __init__(self, config: Config, secret: bytes) -> None:
-        self._one, self._secret = config.tenant, secret
+        self._one = config.tenant
+        self._secret = secret
         self._more = [name.lower() for name in config.tenant_headers]
         self._named = {
             digest: name

@@ -99,26 +99,23 @@ class HttpUpstream:
         sending: Callable[[bytes], None] | None = None,
     ) -> None:
         self._sending = sending
-        self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
-        self._client, self._method, self._url = (
-            client,
-            method,
-            URL(url, encoded=True),
-        )
-        self.headers, self._original_body, self._plain = (
-            headers,
-            original_body,
-            plain,
-        )
-        self._proxy, self._reply_bytes, self._judged = (
-            proxy,
-            reply_bytes,
-            judged,
-        )
+        self.sent_bytes = 0
+        self.began_s = 0.0
+        self.is_changed = False
+        self._client = client
+        self._method = method
+        self._url = URL(url, encoded=True)
+        self.headers = headers
+        self._original_body = original_body
+        self._plain = plain
+        self._proxy = proxy
+        self._reply_bytes = reply_bytes
+        self._judged = judged
 
     async def send(self, body: bytes) -> HttpReply:
         """Send it with this body, and give the reply once its head is there."""
-        self.sent_bytes, self.is_changed = len(body), body is not self._plain
+        self.sent_bytes = len(body)
+        self.is_changed = body is not self._plain
         if self._sending is not None:
             self._sending(body)
         if not self.is_changed:
@@ -173,13 +170,15 @@ class HttpReply:
     """
 
     def __init__(self, response: aiohttp.ClientResponse, most: int) -> None:
-        self.response, self.status = response, response.status
+        self.response = response
+        self.status = response.status
         self.content_type = response.headers.get("Content-Type", "")
         self._decoder = decoder_of(
             response.headers.get("Content-Encoding", "")
         )
         self.is_decoded = self._decoder is not None
-        self._most, self._given_bytes = most, 0
+        self._most = most
+        self._given_bytes = 0
         self._raw_parts: list[bytes] = []
         self._pieces: Iterator[bytes] = iter(())
 

@@ -20,7 +20,8 @@ from ullage.doors.proxy.config import Config
 from ullage.doors.proxy.server import serve
 from ullage.doors.proxy.siblings import Siblings
 
-_SOON_S, _MOST_WAIT_S = 1.0, 5.0
+_SOON_S = 1.0
+_MOST_WAIT_S = 5.0
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -54,7 +55,8 @@ class _Parent:
     """
 
     def __init__(self, config: Config, listening: socket.socket) -> None:
-        self._config, self._listening = config, listening
+        self._config = config
+        self._listening = listening
         self._workers: dict[int, tuple[int, float]] = {}
         self._deaths = 0
         self._is_stopping = False

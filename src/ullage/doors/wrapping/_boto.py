@@ -68,7 +68,8 @@ class _Session:
     """
 
     def __init__(self, inner: Any, wrapped: Wrapped, client: Any) -> None:
-        self.inner, self.wrapped = inner, wrapped
+        self.inner = inner
+        self.wrapped = wrapped
         self._signer = client._request_signer
 
     def send(self, request: Any) -> Any:
@@ -83,10 +84,8 @@ class _Session:
         return drive(self._sent(request, path, body))
 
     def _sent(self, request: Any, path: str, body: bytes) -> Actions[Any]:
-        exchanges, tenant = (
-            self.wrapped.exchanges(is_async=False),
-            self.wrapped.tenant,
-        )
+        exchanges = self.wrapped.exchanges(is_async=False)
+        tenant = self.wrapped.tenant
         origin = request.url.partition(path)[0]
         upstream = _Upstream(request, body, self._signer, self.inner.send)
         exchange = exchanges.of(
@@ -119,8 +118,10 @@ class _Upstream:
         signer: Any,
         send: Callable[[Any], Any],
     ) -> None:
-        self._request, self._came = request, original_body
-        self._signer, self._send = signer, send
+        self._request = request
+        self._came = original_body
+        self._signer = signer
+        self._send = send
 
     def send(self, body: bytes) -> _Reply:
         """The request itself for the body that came; with another one it is signed anew."""
@@ -159,7 +160,8 @@ class _Reply:
     """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any) -> None:
-        self.response, self.status = response, response.status_code
+        self.response = response
+        self.status = response.status_code
         self.content_type = _text(response.headers.get("content-type", ""))
         self._chunks: Iterator[bytes] | None = None
 
@@ -217,7 +219,8 @@ class _Raw:
     """The body of an answer, with what botocore asks of urllib3's."""
 
     def __init__(self, answer: ClientAnswer) -> None:
-        self._answer, self._rest = answer, answer.body
+        self._answer = answer
+        self._rest = answer.body
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         """The bytes as they come. At the end, or where its reader stops, the answer is closed."""

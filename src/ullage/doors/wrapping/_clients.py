@@ -113,7 +113,8 @@ def wrap(
         "most": most,
         "most_bytes": most_bytes,
     }
-    is_genai, is_boto = hasattr(client, "_api_client"), is_bedrock(client)
+    is_genai = hasattr(client, "_api_client")
+    is_boto = is_bedrock(client)
     is_async = is_genai or (not is_boto and is_awaited(inner))
     shared = Wrapped(
         open_lasting(store, blobs, cache) if blobs or cache else store,

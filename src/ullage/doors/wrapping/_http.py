@@ -97,11 +97,9 @@ class _Upstream:
         original_body: bytes,
         options: dict[str, Any],
     ) -> None:
-        self._client, self._request, self._came = (
-            client,
-            request,
-            original_body,
-        )
+        self._client = client
+        self._request = request
+        self._came = original_body
         self._options = options
 
     def send(self, body: bytes) -> Any:
@@ -113,7 +111,8 @@ class _Upstream:
         return self._client.run(self._deleted(reply_id, hidden_id))
 
     def _deleted(self, reply_id: str, hidden_id: str) -> Actions[_Reply]:
-        client, request = self._client, self._request
+        client = self._client
+        request = self._request
         url = str(request.url).replace(reply_id, hidden_id)
         also = client.library.Request(
             request.method,
@@ -127,7 +126,8 @@ class _Upstream:
         return _Reply(response, client.names)
 
     def _sent(self, body: bytes) -> Actions[_Reply]:
-        client, request = self._client, self._request
+        client = self._client
+        request = self._request
         if body is not self._came:
             request = with_body(client.library, request, body)
             if is_signed(request):
@@ -142,11 +142,13 @@ class _Reply:
     """A response that is read as it comes; see `ullage.doors.exchange.UpstreamReply`."""
 
     def __init__(self, response: Any, names: _Names) -> None:
-        self.response, self.status = response, response.status_code
+        self.response = response
+        self.status = response.status_code
         self.content_type = response.headers.get("content-type", "")
         self.read = getattr(response, names.read)
         self.close = getattr(response, names.close)
-        self._names, self._chunks = names, None
+        self._names = names
+        self._chunks = None
 
     def next(self) -> Any:
         """The next bytes of the body, decoded."""
@@ -234,7 +236,9 @@ class _Fitting:
             self.library, self.placeholder
         )()  # nothing goes through it
         super().__init__(transport=transport, trust_env=False)  # type: ignore[call-arg]
-        self.inner, self.wrapped, self.signer = inner, wrapped, signer
+        self.inner = inner
+        self.wrapped = wrapped
+        self.signer = signer
 
     def build_request(self, *given: Any, **named: Any) -> Any:
         """Build a request as the inner client does."""
@@ -264,10 +268,8 @@ class _Fitting:
             ):
                 passed = "signature"
         upstream = _Upstream(self, request, body, options)
-        exchanges, tenant = (
-            self.wrapped.exchanges(self.names is _ASYNC),
-            self.wrapped.tenant,
-        )
+        exchanges = self.wrapped.exchanges(self.names is _ASYNC)
+        tenant = self.wrapped.tenant
         origin = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
         exchange = exchanges.of(
             request.method,
@@ -331,7 +333,9 @@ class _Fitting:
 class _Client(_Fitting):
     """A client that blocks."""
 
-    names, run, placeholder = _SYNC, staticmethod(drive), "BaseTransport"
+    names = _SYNC
+    run = staticmethod(drive)
+    placeholder = "BaseTransport"
 
     def send(
         self, request: Any, *, stream: bool = False, **options: Any
@@ -348,11 +352,9 @@ class _Client(_Fitting):
 class _AsyncClient(_Fitting):
     """`_Client` for an event loop."""
 
-    names, run, placeholder = (
-        _ASYNC,
-        staticmethod(adrive),
-        "AsyncBaseTransport",
-    )
+    names = _ASYNC
+    run = staticmethod(adrive)
+    placeholder = "AsyncBaseTransport"
 
     async def send(
         self, request: Any, *, stream: bool = False, **options: Any

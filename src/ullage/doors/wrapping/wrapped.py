@@ -61,7 +61,8 @@ class Wrapped:
             "marks_cache": marks_cache,
             "refusals": KnownRefusals(time.monotonic),
         }
-        self._settings, self._lock = settings, Lock()
+        self._settings = settings
+        self._lock = Lock()
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
@@ -112,7 +113,8 @@ class Wrapped:
     def close(self) -> None:
         """Let go of the conversations, and close the store."""
         with self._lock:
-            blocking, self._blocking = self._blocking, None
+            blocking = self._blocking
+            self._blocking = None
         if blocking is not None:
             blocking.sessions.close()
         elif not inspect.iscoroutinefunction(self.store.close):

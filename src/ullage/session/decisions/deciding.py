@@ -106,7 +106,7 @@ class DecisionMixin(ChangeMixin):
                 break
             ledger = with_lost_race(lost, ledger, handle)
         records = _decisions_at(ledger, info.key)
-        self._change(lambda state: (_with_records(state, records), ()))
+        self._change(lambda state: (with_records(state, records), ()))
         return name_of(handle)
 
     def _refresh_ledger(self, info: RequestInfo) -> Steps[Ledger]:
@@ -258,9 +258,14 @@ def _decisions_at(ledger: Ledger, key: bytes) -> Sequence[Record]:
     return records
 
 
-def _with_records(
+def with_records(
     state: SessionState, records: Sequence[Record]
 ) -> SessionState:
-    """The state of a session with new records of its ledger."""
+    """The state of a session with new records of its ledger.
+
+    Args:
+        state: the state.
+        records: the records.
+    """
     ledger = state.persisted.ledger.with_records(records)
     return replace(state, persisted=replace(state.persisted, ledger=ledger))

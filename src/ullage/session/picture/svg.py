@@ -8,8 +8,12 @@ from itertools import accumulate, pairwise
 
 from ullage.session.picture.values import KINDS, OneWindow, OverCalls, short
 
-_WIDTH, _HEIGHT = 640, 316
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 496, 66, 272
+_WIDTH = 640
+_HEIGHT = 316
+_LEFT = 52
+_RIGHT = 496
+_TOP = 66
+_BOTTOM = 272
 _STYLE = """
 .paper { fill: #fff } text { font: 13px system-ui, sans-serif; fill: #333 }
 .small { font-size: 12px; fill: #595959 } .title { font-size: 16px; font-weight: 600; fill: #111 }
@@ -64,7 +68,8 @@ def _page(
 
 def _calls_svg(picture: OverCalls) -> str:
     """Two lines over the calls: what each would have sent, and what was sent."""
-    raw, views = picture.history, picture.views
+    raw = picture.history
+    views = picture.views
     most = max(*raw, *views, picture.limit_tokens, 1)
     limit = _y(picture.limit_tokens, most)
     back = _path(views[::-1], most, backwards=True)
@@ -101,7 +106,8 @@ def _calls_svg(picture: OverCalls) -> str:
         )
     if picture.rewrites:
         count = len(picture.rewrites)
-        x, y = (_LEFT + _RIGHT) / 2, _HEIGHT - 18
+        x = (_LEFT + _RIGHT) / 2
+        y = _HEIGHT - 18
         caption = f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
         lines.append(_text(x, y, caption, "of-sent small wide", "middle"))
         lines.append(
@@ -179,7 +185,8 @@ def _window_svg(picture: OneWindow) -> str:
         1,
     )
     limit = _across(picture.limit_tokens, most)
-    legend, x = [], _LEFT
+    legend = []
+    x = _LEFT
     for number, kind in enumerate(KINDS):
         if picture.history[kind] or picture.view[kind]:
             legend.append(
@@ -209,10 +216,8 @@ def _bar(
     ends = [0, *accumulate(sizes[kind] for kind in KINDS)]
     lines = [_text(_LEFT - 8, y + 19, name, "small", "end")]
     for number, (start, stop) in enumerate(pairwise(ends)):
-        x, tooltip = (
-            _across(start, most),
-            f"{KINDS[number]}: {stop - start:,} tokens",
-        )
+        x = _across(start, most)
+        tooltip = f"{KINDS[number]}: {stop - start:,} tokens"
         width = round(_across(stop, most) - x, 1)
         if width:
             shape = f'x="{x}" y="{y}" width="{width}" height="28"'

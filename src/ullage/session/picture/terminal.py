@@ -64,10 +64,8 @@ def _bars(picture: OneWindow) -> list[Text]:
     ]
     for kind, colour in zip(KINDS, _COLOURS, strict=True):
         if picture.history[kind] or picture.view[kind]:
-            full, visible = (
-                short(picture.history[kind]),
-                short(picture.view[kind]),
-            )
+            full = short(picture.history[kind])
+            visible = short(picture.view[kind])
             sizes = (
                 f"{full:>6} → {visible}" if full != visible else f"{full:>6}"
             )

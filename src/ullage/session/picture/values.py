@@ -34,7 +34,8 @@ class OneWindow(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """What it shows, in words."""
-        whole, now = sum(self.history.values()), sum(self.view.values())
+        whole = sum(self.history.values())
+        now = sum(self.view.values())
         if now >= whole:
             return f"{short(now)} tokens, nothing set aside; limit {short(self.limit_tokens)}"
         sizes = f"{short(now)} tokens sent of a history of {short(whole)}"

@@ -139,7 +139,8 @@ def settle(
         window: what shows the same as the view; None: the frozen one.
         usage: what its reply reported.
     """
-    before, broken = info.before, info.broken
+    before = info.before
+    broken = info.broken
     if before is None:
         return None
     read_tokens = usage.cache_read_tokens
@@ -219,7 +220,8 @@ def rebilled_usd(
         Dollars; None where no price is known.
     """
     prices = model.prices_at(prompt_tokens)
-    fresh_usd, read_usd = prices.input_usd, prices.cache_read_usd
+    fresh_usd = prices.input_usd
+    read_usd = prices.cache_read_usd
     if fresh_usd is None:
         return None
     token_usd = fresh_usd

@@ -118,7 +118,8 @@ def head_print(header: Header, recall: bytes, model: str) -> HeadPrint:
         recall: names the recall tools in it; empty for none.
         model: the model that it is for.
     """
-    system, tools = system_text(header), _tool_texts(header)
+    system = system_text(header)
+    tools = _tool_texts(header)
     step_chars = _MARK_CHARS
     while len(system) > step_chars * _MOST_MARKS:
         step_chars *= 2
@@ -144,7 +145,8 @@ def is_same_head(header: Header, other: Header) -> bool:
     """Whether two headers have the same fingerprint, recall tools left out; no digest is made."""
     if header is other:
         return True
-    envelope, twin = header[4], other[4]
+    envelope = header[4]
+    twin = other[4]
     return (
         envelope.model == twin.model
         and envelope.head.texts == twin.head.texts
@@ -229,7 +231,8 @@ def _tools_place(
     earlier: Sequence[tuple[str, bytes]], later: Sequence[tuple[str, bytes]]
 ) -> str:
     """Which tools came, went or changed."""
-    old, new = dict(earlier), dict(later)
+    old = dict(earlier)
+    new = dict(later)
     changes = {
         "added": [name for name in new if name not in old],
         "removed": [name for name in old if name not in new],
@@ -284,10 +287,8 @@ def _system_change(
         if mark != twin:
             break
         number += 1
-    start, stop = (
-        number * later.step_chars,
-        (number + 1) * later.step_chars,
-    )
+    start = number * later.step_chars
+    stop = (number + 1) * later.step_chars
     place = f"between characters {start + 1:,} and {stop:,}"
     share = start / max(later.system_chars, 1)
     return HeadChange("system", place, min(share, 1.0))
@@ -301,7 +302,8 @@ def _pieces(marks: bytes) -> list[bytes]:
 def _settings_change(
     earlier: Sequence[tuple[str, bytes]], later: Sequence[tuple[str, bytes]]
 ) -> HeadChange:
-    old, new = dict(earlier), dict(later)
+    old = dict(earlier)
+    new = dict(later)
     names = [
         name for name in sorted({*old, *new}) if old.get(name) != new.get(name)
     ]

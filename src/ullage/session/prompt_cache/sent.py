@@ -27,15 +27,19 @@ from ullage.core.values.usage import Usage
 from ullage.session.prompt_cache.heads import HeadPrint
 from ullage.session.view import RequestInfo
 
-SENT, HEAD = "sent", "head"
-"""The kinds of the two records."""
+# the kinds of the two records
+SENT = "sent"
+HEAD = "head"
 MOST_RECENT = 4
 """So many conversations of a session, or models of one, have their newest request at hand."""
 _MOST_STEPS = 16
 """So many places of a history are looked at for its newest request."""
-_LIVES_S, _LIVES_LONGER_S, _LIVES_LONG_S = 300, 1_800, 3_600
-"""How long a cache lives: usually; where a vendor bills for writing to it by the half hour; and
-where the longer time is paid for (`provider-rules` §3.1, §3.2)."""
+# how long a cache lives (`provider-rules` §3.1, §3.2)
+_LIVES_S = 300
+_LIVES_LONGER_S = 1_800
+"""Where a vendor bills for writing to it by the half hour."""
+_LIVES_LONG_S = 3_600
+"""Where the longer time is paid for."""
 
 
 class SentRequest(Struct, frozen=True, array_like=True):
@@ -157,7 +161,8 @@ def sent_in(
     """
     requests: list[tuple[int, SentRequest]] = []
     for record in records:
-        request, place = sent_of(record), transcript.find(record.key)
+        request = sent_of(record)
+        place = transcript.find(record.key)
         if request is not None and place is not None:
             requests.append((place, request))
     return tuple(sorted(requests, key=lambda row: (row[0], row[1].at_s)))
@@ -194,7 +199,8 @@ def request_before(
     is_older = known is not None and sent.at_s <= known.sent.at_s
     if is_older and not stop and (is_own or sent.model != info.model):
         return known
-    caches, head = sent.caches, None
+    caches = sent.caches
+    head = None
     if known is not None:
         caches = caches or known.caches
         if known.sent.head == sent.head:
@@ -260,7 +266,8 @@ def records_of(
         ledger: of the conversation.
         at_s: when the reply came, in seconds since 1970.
     """
-    before, head_print = info.before, info.head_print
+    before = info.before
+    head_print = info.head_print
     head = b""
     if head_print is not None:
         is_same = before is not None and before.head_print is head_print

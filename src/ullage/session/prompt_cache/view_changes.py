@@ -89,7 +89,8 @@ def _head_change(
     info: RequestInfo, before: RecentRequest
 ) -> Steps[HeadChange | None]:
     """What changed of the head. Where the two headers are one, nothing is looked at."""
-    header, earlier = info.raw.header, before.head_print
+    header = info.raw.header
+    earlier = before.head_print
     if header is None:
         return None
     if (
@@ -149,7 +150,8 @@ def _client_change(
         return None  # it only grew
     if before.transcript is None:
         return _recorded_change(transcript, info, ledger)
-    digests, earlier = transcript.digests, before.transcript.digests
+    digests = transcript.digests
+    earlier = before.transcript.digests
     index = 0
     for digest, earlier_digest in zip(digests, earlier, strict=False):
         if digest != earlier_digest:

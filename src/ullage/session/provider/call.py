@@ -43,12 +43,14 @@ class ProviderCall:
         *,
         is_awaited: bool,
     ) -> None:
-        self.session, self.is_over = session, False
+        self.session = session
+        self.is_over = False
         self.view: Any = None
         self.run: Callable[[Actions[Any]], Any] = (
             adrive if is_awaited else drive
         )
-        self._create, self._request = create, request
+        self._create = create
+        self._request = request
         self._is_awaited = is_awaited
         self._next, self._enter = _NAMES[is_awaited]
         self._refusal: BaseException | None = None
@@ -84,7 +86,8 @@ class ProviderCall:
         if not refused:
             self.session.release()
         retry = refused and self._refusal is None
-        self._refusal, self.is_over = error, not retry
+        self._refusal = error
+        self.is_over = not retry
         return retry
 
     def deliver(self, reply: Any) -> Actions[Any]:
@@ -97,7 +100,8 @@ class ProviderCall:
         Raises:
             ConfigError: the reply is one of the other kind of client.
         """
-        kind, foreign_methods = type(reply), _NAMES[not self._is_awaited]
+        kind = type(reply)
+        foreign_methods = _NAMES[not self._is_awaited]
         if is_raw(reply):
             yield from self.deliver((yield partial(_parse, reply)))
         elif (events := stream_in(reply)) is not None and not self._is_awaited:
@@ -192,7 +196,8 @@ class _Entered:
     """The part both managers share: the request is sent when the manager is entered."""
 
     def __init__(self, call: ProviderCall, manager: Any) -> None:
-        self._call, self._manager = call, manager
+        self._call = call
+        self._manager = manager
         self._opened: Any = None
 
     def _enter(self, name: str) -> Actions[Any]:

@@ -91,7 +91,8 @@ def _view_refused(
 ) -> tuple[Lesson, Event, bool]:
     """The lesson, event and outcome where the whole view was too long."""
     limits = info.limits
-    tokens, room = info.estimate, overflow.room_tokens(info.estimate)
+    tokens = info.estimate
+    room = overflow.room_tokens(info.estimate)
     accepted = max(lesson.accepted_tokens, _reported_tokens(info, ledger))
     floor = _accepted_floor(overflow, accepted)
     numbers = f"{_numbers_of(overflow)}, by its own count"
@@ -192,7 +193,8 @@ def _text_refused(
     lesson: Lesson, overflow: Overflow, info: RequestInfo
 ) -> tuple[Lesson, Event, bool]:
     """The lesson, event and outcome where one text of the view was over a limit of its own."""
-    most, tokens = overflow.limit_chars or 0, info.estimate
+    most = overflow.limit_chars or 0
+    tokens = info.estimate
     size = (
         "" if overflow.size_chars is None else f" of {overflow.size_chars:,}"
     )
@@ -238,7 +240,8 @@ def after_reply(
 
 def _accepted_unreported(lesson: Lesson, tokens: int) -> Lesson:
     """The lesson of a view that was accepted without a count: the next may be a quarter larger."""
-    room, named_window = lesson.room_tokens, lesson.window_tokens
+    room = lesson.room_tokens
+    named_window = lesson.window_tokens
     if room is not None:
         room = max(room, tokens) * 5 // 4
     if named_window is not None and tokens > named_window:

@@ -73,7 +73,8 @@ def thread_record(
     reply_id = id_of(reply) if info.is_thread else ""
     if not reply_id:
         return None
-    words, tokens = info.words, 0
+    words = info.words
+    tokens = 0
     if not isinstance(report, Unreadable):
         tokens = report.usage.sent_tokens + report.usage.output_tokens
     thread = Thread(

@@ -56,7 +56,9 @@ class _Tapped:
     """The part both taps share: events are read once, those that report usage are kept."""
 
     def __init__(self, call: ProviderCall, events: Any, source: Any) -> None:
-        self._call, self._events, self._source = call, events, source
+        self._call = call
+        self._events = events
+        self._source = source
         self._has_given = False
         self._reporting: list[Any] = []
 

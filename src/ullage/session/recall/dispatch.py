@@ -125,7 +125,8 @@ def _unknown(reference: str, words: Words) -> Answer:
 
 def _query_in(arguments: dict[str, Any]) -> SearchQuery:
     """The search that a call's arguments ask for."""
-    words, pattern = arguments.get("words"), arguments.get("pattern")
+    words = arguments.get("words")
+    pattern = arguments.get("pattern")
     if isinstance(words, list):  # as some models write several
         words = " ".join(word for word in words if isinstance(word, str))
     return SearchQuery(

@@ -144,9 +144,11 @@ def _unknown(problem: str, remedy: str = _CHARACTERS) -> PatternError:
 
 def _group(tokens: Iterator[re.Match[str]], folds: bool, depth: int) -> Either:
     """What is in a group, up to its end; the whole pattern is one without brackets."""
-    ways, items = list[Sequence](), list[Node]()
+    ways = list[Sequence]()
+    items = list[Node]()
     for token in tokens:
-        kind, text = token.lastgroup, token[0]
+        kind = token.lastgroup
+        text = token[0]
         if text == ")" and depth:
             return Either((*ways, tuple(items)))
         if text == "|":

@@ -53,8 +53,10 @@ _BREAKS = frozenset(
 _SHORT_TOKENS = 8_192
 """A prompt of twice the least that any provider caches (`provider-rules` §3.4): of one that is no
 longer, the prompt before may have been too short for a cache."""
-_LIVES_S, _LIVES_LONG_S = 300.0, 3_600.0
-"""How long a cache lives: the vendors' usual time, and the longer one that may be paid for."""
+_LIVES_S = 300.0
+"""How long a cache lives: the vendors' usual time."""
+_LIVES_LONG_S = 3_600.0
+"""And the longer one that may be paid for."""
 _HIT_SHARE = 0.8
 """From this share on what was sent before was in the cache: the rest is rounding, and ours."""
 _MOST_SCALE = 2.0
@@ -230,14 +232,13 @@ def counted(
         adds_tools: whether recall tools in it are ours, not the caller's own.
     """
     window = window or info.window
-    transcript, size = window.transcript, window.size
+    transcript = window.transcript
+    size = window.size
     start = transcript.turn_start(size)
     is_first = not size or transcript.messages[start].role != "assistant"
     end = 0 if is_first else transcript.decision_index(size)
-    left_out, recall = (
-        window.tally(_LEFT_OUT, with_hidden=True),
-        window.tally(_RECALL),
-    )
+    left_out = window.tally(_LEFT_OUT, with_hidden=True)
+    recall = window.tally(_RECALL)
     suffix = RangeTokens(
         view=window.tokens_from(start),
         recall=sum(recall.each[start:]),
@@ -292,7 +293,8 @@ def _reckoned(
 ) -> tuple[Usage, Usage]:
     """The usage without ullage; and the usage with it, but without recall."""
     scale = _scale(request, usage)
-    prefix, suffix = request.prefix, request.suffix
+    prefix = request.prefix
+    suffix = request.suffix
     hit = _hit_share(usage, request, scale)
     # without ullage this request would not have been made: its words alone would be paid for
     if request.is_extra:
@@ -307,7 +309,8 @@ def _reckoned(
     without = _less(usage, *pages)
     left_out = prefix.raw - prefix.view - request.tools
     if is_warm and (request.breaks or _is_short(usage, hit)):
-        read, more = scale * (request.head + prefix.raw), scale * suffix.raw
+        read = scale * (request.head + prefix.raw)
+        more = scale * suffix.raw
         nothing = replace(
             usage, fresh_tokens=0, cache_read_tokens=0, cache_write_tokens=0
         )
@@ -337,7 +340,8 @@ def _less(
         )
     into = into or usage
     writes = bool(into.cache_write_tokens)
-    fresh, written = usage.fresh_tokens, usage.cache_write_tokens
+    fresh = usage.fresh_tokens
+    written = usage.cache_write_tokens
     rest = usage.cache_read_tokens - round(read)
     if writes:
         written -= round(uncached)
@@ -345,11 +349,15 @@ def _less(
         fresh -= round(uncached)
     for _ in range(2):  # what one class lacks the others have
         lack = sum(min(count, 0) for count in (fresh, written, rest))
-        fresh, written, rest = max(fresh, 0), max(written, 0), max(rest, 0)
+        fresh = max(fresh, 0)
+        written = max(written, 0)
+        rest = max(rest, 0)
         moved = min(rest, -lack)
-        rest, lack = rest - moved, lack + moved
+        rest = rest - moved
+        lack = lack + moved
         moved = min(written, -lack)
-        written, lack = written - moved, lack + moved
+        written = written - moved
+        lack = lack + moved
         fresh += lack
     long_share = (
         into.long_write_tokens / into.cache_write_tokens if writes else 0.0
@@ -418,10 +426,8 @@ def _left_out_tokens(window: Window, index: int) -> int:
 
 def _recall_tokens(window: Window, index: int) -> int:
     """Tokens of recall in a message: calls with their frames, or pages with theirs."""
-    parts, overhead = (
-        window.transcript.messages[index].parts,
-        window.meter.overhead,
-    )
+    parts = window.transcript.messages[index].parts
+    overhead = window.meter.overhead
     total = 0
     for number, part in enumerate(parts):
         if type(part) in _NEVER_RECALL or not window.is_recall(
@@ -445,7 +451,8 @@ _RECALL = Measure("ullage.recall", _recall_tokens)
 
 def _recall_calls(window: Window, start: int, end: int) -> int:
     """How many calls of some messages are of recall."""
-    messages, is_recall = window.transcript.messages, window.words.is_recall
+    messages = window.transcript.messages
+    is_recall = window.words.is_recall
     return sum(
         is_recall(call.name, at)
         for at in range(start, end)
@@ -470,7 +477,8 @@ def _is_extra(window: Window, start: int, end: int, recalls: int) -> bool:
 
 def _tools_tokens(info: RequestInfo) -> int:
     """Tokens of our tools, as they stand in a view; counted once in this process."""
-    words, meter = info.words, info.frozen.meter
+    words = info.words
+    meter = info.frozen.meter
     naming = words.prefix, words.toolset, bool(words.former)
     key = (
         "recall tools",

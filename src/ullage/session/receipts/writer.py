@@ -166,13 +166,15 @@ class ReceiptLedger:
     """What this process has written into one store, and what is to be written."""
 
     def __init__(self) -> None:
-        self._lock, self._writing = Lock(), Lock()
+        self._lock = Lock()
+        self._writing = Lock()
         self._keeper: Callable[[], Any] = _no_keeper
         self._begin()
 
     def _begin(self) -> None:
         """Begin as a process of its own: after a fork the sums so far are the parent's."""
-        self._pid, self.writer = os.getpid(), os.urandom(8).hex()
+        self._pid = os.getpid()
+        self.writer = os.urandom(8).hex()
         _writers[self.writer] = self._pid
         self._notes: list[ReceiptNote] = []
         self._sums: dict[ReceiptKey, ReceiptTotals] = {}
@@ -233,7 +235,8 @@ class ReceiptLedger:
     def _collect_receipts(self, *, is_over: bool) -> list[Receipt]:
         """The receipts to be written; what was noted is in the sums then."""
         with self._lock:
-            notes, self._notes = self._notes, []
+            notes = self._notes
+            self._notes = []
             self._written_at_s = time.monotonic()
             self._due_at = MOST_NOTED
         sums = list(self._sum_notes(notes))
@@ -376,7 +379,8 @@ def written_here(store: object, since_day: str) -> ReceiptTotals | None:
     keeper = receipts_of(store)
     if keeper is None:
         return None
-    pid, receipts = os.getpid(), keeper.receipts(since_day)
+    pid = os.getpid()
+    receipts = keeper.receipts(since_day)
     sums = [
         receipt.sums
         for receipt in receipts
@@ -449,7 +453,8 @@ class ReceiptWriter(NamedTuple):
             is_reported: whether its provider reported it.
             caches: whether a prompt cache was seen at work in its conversation.
         """
-        earlier, info.noted_usage = info.noted_usage or earlier, usage
+        earlier = info.noted_usage or earlier
+        info.noted_usage = usage
         note = ReceiptNote(
             self._place(info.model),
             info.counts,
@@ -466,7 +471,8 @@ class ReceiptWriter(NamedTuple):
 
     def paid_as_it_came(self, usage: Usage, model: str, wire: str) -> None:
         """Note what a request came to that was sent as it came; written with the next reply."""
-        place, at_s = self._place(model), time.monotonic()
+        place = self._place(model)
+        at_s = time.monotonic()
         self._note(ReceiptNote(place, None, usage, at_s=at_s, wire=wire))
 
     def paid_beside(self, spent: Spent, model: str) -> None:
@@ -491,7 +497,8 @@ class ReceiptWriter(NamedTuple):
         if info.counts is None or info.noted_usage is None:
             return False
         reckoned = sums_of(info.counts, info.noted_usage).raw.prompt
-        least, most = reckoned / _MOST_APART, reckoned * _MOST_APART
+        least = reckoned / _MOST_APART
+        most = reckoned * _MOST_APART
         if not reckoned or not least <= tokens <= most:
             return False
         sums = ReceiptTotals(

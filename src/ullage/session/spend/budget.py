@@ -224,7 +224,8 @@ class Budget(Portable):
                 unit := self.allowance.used_up(self._spent())
             ):
                 raise self._exceeded(account, unit)
-            account.wrapped_up, account.is_calling = False, True
+            account.wrapped_up = False
+            account.is_calling = True
 
     def claim(self, account: Account, ask: Callable[[], Claim]) -> bool:
         """Claim what a call may come to, if the allowance is not used up.
@@ -276,7 +277,8 @@ class Budget(Portable):
             account: who wants to call.
         """
         with self._lock:
-            spent, reserved = self._spent(), self._claimed(but=account)
+            spent = self._spent()
+            reserved = self._claimed(but=account)
             if self.allowance.on_exceeded == "warn" or self.allowance.used_up(
                 spent
             ):
@@ -312,11 +314,10 @@ class Budget(Portable):
         with self._lock:
             unit = self.allowance.used_up(self._spent())
             unit = unit or ("tokens" if self.allowance.tokens else "usd")
-            account.claim, account.wrapped_up = amount, True
-            place, reason = (
-                "after the last message",
-                self._describe(unit, account),
-            )
+            account.claim = amount
+            account.wrapped_up = True
+            place = "after the last message"
+            reason = self._describe(unit, account)
             account.tell(
                 Event(
                     kind="wrapped_up",
@@ -524,11 +525,9 @@ class Budget(Portable):
         return Claim(spent.tokens, spent.cost_usd or 0.0)
 
     def _free(self, account: Account) -> None:
-        account.claim, account.is_calling, account.pending = (
-            NOTHING,
-            False,
-            None,
-        )
+        account.claim = NOTHING
+        account.is_calling = False
+        account.pending = None
 
     def _claim_estimate(
         self, account: Account, pending_call: PendingCall

@@ -12,7 +12,8 @@ from collections.abc import Generator
 from ullage.session.spend.account import Account
 from ullage.session.spend.budget import Budget
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.25
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 0.25
 
 
 def pauses(budget: Budget, account: Account) -> Generator[float, None, bool]:
@@ -40,7 +41,8 @@ def pauses(budget: Budget, account: Account) -> Generator[float, None, bool]:
             return False
         yield min(pause_s, remaining_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        previous, reserved = reserved, budget.others(account)
+        previous = reserved
+        reserved = budget.others(account)
         # another call ended or began: the wait starts anew
         if reserved != previous:
             until_s = time.monotonic() + budget.wait_s

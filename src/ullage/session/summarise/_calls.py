@@ -121,7 +121,8 @@ class Summaries:
         self._lock = Lock()
         self._pending = Spent()
         self._answered: dict[Summarise, Reply] = {}
-        self._circuit, self._has_answered = Circuit(), False
+        self._circuit = Circuit()
+        self._has_answered = False
         self._running: threading.Thread | asyncio.Future[Reply] | None = None
         self._turn: asyncio.Lock | None = None
 
@@ -214,7 +215,8 @@ class Summaries:
             )
             self._has_answered = False
         with self._lock:
-            spent, self._pending = self._pending, Spent()
+            spent = self._pending
+            self._pending = Spent()
             return spent
 
     def _stored_reply(self, request: Summarise) -> Reply | None:
@@ -313,10 +315,8 @@ class Summaries:
         )
 
     def _record_failure(self, request: Summarise, reply: Reply) -> Reply:
-        self._circuit, self._has_answered = (
-            self._circuit.after_failure(),
-            False,
-        )
+        self._circuit = self._circuit.after_failure()
+        self._has_answered = False
         return self._remember(request, reply)
 
     def _remember(self, request: Summarise, reply: Reply) -> Reply:

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.core.errors import StoreError
+from ullage.session.decisions.entries import ConversationEntry
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     conversation_of,
     conversations,
 )

@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.core.history.hand import name_of
+from ullage.core.history.outline import head_of
 from ullage.core.turn.hand import described
+from ullage.session.decisions.entries import ConversationEntry
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     Leaf,
     StoredConversation,
     conversation,
@@ -216,4 +217,5 @@ def _decided(stored: StoredConversation) -> Iterator[str]:
         reason = f": {decision.reason}" if decision.reason else ""
         due = "" if one.carried_out else " (with the next request)"
         description = described(decision, stored.transcript)
-        yield harmless(f"  {one.name}  {description}{by}{reason}{due}")
+        text = f' "{head_of(decision.text)}"' if decision.text else ""
+        yield harmless(f"  {one.name}  {description}{text}{by}{reason}{due}")

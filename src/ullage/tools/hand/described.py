@@ -121,9 +121,12 @@ def told_of_left(stored: StoredConversation) -> str:
     """
     if not stored.left_for:
         return ""
+    along = ""
+    if stored.went_along:
+        along = "What was pinned and noted until then went along. "
     return (
-        f"Its client compacted it and went on with {stored.left_for}. "
-        f"What is decided here does not hold there: decide it there, too."
+        f"Its client compacted it and went on with {stored.left_for}. {along}"
+        f"What is decided here now does not hold there: decide it there, too."
     )
 
 
@@ -144,7 +147,8 @@ def sentence(
     decided = f"{description} would be decided"
     if name:
         decided = f"{name}: {description}"
-    added, rewritten = estimate.added_tokens, estimate.rewritten_tokens
+    added = estimate.added_tokens
+    rewritten = estimate.rewritten_tokens
     change = "more" if added >= 0 else "fewer"
     size = f"the view has about {abs(added):,} tokens {change}"
     cache = "no cache is broken"
@@ -158,7 +162,8 @@ def sentence(
 
 def _price(estimate: DecisionEstimate) -> str:
     """What a decision costs in dollars; ``""`` where no price is known, or nothing changes."""
-    now_usd, later_usd = estimate.cost_now_usd, estimate.cost_per_call_usd
+    now_usd = estimate.cost_now_usd
+    later_usd = estimate.cost_per_call_usd
     if now_usd is None or later_usd is None:
         return ""
     price = f", about ${now_usd:.4f} once" if estimate.rewritten_tokens else ""
@@ -191,6 +196,7 @@ def _decision(
         "what": described(entry.decision, stored.transcript),
         "reason": entry.decision.reason,
         "author": entry.decision.author,
+        "origin": entry.decision.origin,
         "carried_out": bool(entry.carried_out),
     }
 

@@ -18,14 +18,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ullage.core.errors import ConfigError, UllageError
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
+from ullage.session.decisions.entries import ConversationEntry, newest_of
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     StoredConversation,
     conversation_of,
     conversations,
     decide,
     decision_of,
-    newest_of,
     under_way,
 )
 from ullage.session.stored.estimate import estimate_of
@@ -215,8 +214,10 @@ class HandTools:
                 "this is the name under which the model decides",
                 "Give the user's.",
             )
-        self._store, self._tenant = store, tenant
-        self._decides, self._author = decides, author or _USER
+        self._store = store
+        self._tenant = tenant
+        self._decides = decides
+        self._author = author or _USER
         self._now_s = now_s
         self._codes: dict[str, _Code] = {}
         who = "you may decide; what the user decided counts before it"
@@ -307,7 +308,8 @@ class HandTools:
         Raises:
             ConfigError: the model may not, and there is no code of the user's for it.
         """
-        text, given = _text(arguments, "text"), _text(arguments, "code")
+        text = _text(arguments, "text")
+        given = _text(arguments, "code")
         code = self._codes.get(given)
         if code is not None and code.verb == verb:
             return self._author, code.text or text

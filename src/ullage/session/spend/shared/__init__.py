@@ -109,7 +109,8 @@ class SharedBudget(Budget):
             with self._lock:
                 self._book_abandoned()
                 rows = self._book.since(self._synced_rows)
-            upto, calls = self._synced_rows + len(rows), self._rows_of(rows)
+            upto = self._synced_rows + len(rows)
+            calls = self._rows_of(rows)
             sums = self._store.book(self.name, calls)
             with self._lock:  # calls were counted meanwhile
                 more = (
@@ -126,11 +127,13 @@ class SharedBudget(Budget):
 
     def _row(self, row: BookEntry) -> CallRow:
         """A call as a row of the server's table; of a fuller report, what it adds."""
-        call, replaced = row.call, None
+        call = row.call
+        replaced = None
         assert call is not None
         if row.replaces is not None:
             replaced = self._book.since(row.replaces)[0].call
-        sums, replaced_sums = _sums(call), _sums(replaced)
+        sums = _sums(call)
+        replaced_sums = _sums(replaced)
         id = self._worker + row.number.to_bytes(8, "big")
         return CallRow(
             id, call.agent, call.model, *map(sub, sums, replaced_sums)
@@ -144,7 +147,8 @@ def _sums(call: Call | None) -> tuple[Any, ...]:
     """The columns of a call that are summed."""
     if call is None:
         return (0,) * len(CallRow._fields[_SUMS:])
-    usage, is_priced = call.usage, call.cost_usd is not None
+    usage = call.usage
+    is_priced = call.cost_usd is not None
     estimated = call.spent.estimated_tokens
     classes = (*usage.input_classes, usage.output_tokens)
     return (*classes, estimated, 1, call.cost_usd or 0.0, int(not is_priced))
