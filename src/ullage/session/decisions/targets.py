@@ -94,7 +94,9 @@ def refuse_other_names(
     messages = range_of(reference)
     if messages is not None:
         listed = list(batches)
-        undo = f"undo {listed[0]}" if listed else "undo, with its name"
+        undo = "undo, with its name"
+        if listed:
+            undo = f"undo {listed[0]}"
         raise ConfigError(
             "target",
             f"{reference} is a range, and a decision is about one message",

@@ -153,7 +153,9 @@ def tenant_in(store: Store, tenant: str) -> str:
     if not tenant or store.newest(tenant, "outline", 1):
         return tenant
     names = [name for name in tenants_of(store) if typable(name) == tenant]
-    return names[0] if len(names) == 1 else tenant
+    if len(names) != 1:
+        return tenant
+    return names[0]
 
 
 def tenants_of(store: Store) -> list[str]:
@@ -192,8 +194,9 @@ def told_of_tenants(store: Store, command: str) -> list[str]:
     shown = [typable(name) for name in names]
     lines = list[str]()
     for name, short in zip(names[:_MOST_TENANTS], shown, strict=False):
-        word = short if shown.count(short) == 1 else name
-        lines.append(f"  ullage {command} --tenant {shlex.quote(word)}")
+        if shown.count(short) > 1:
+            short = name
+        lines.append(f"  ullage {command} --tenant {shlex.quote(short)}")
     if len(names) > _MOST_TENANTS:
         lines.append(f"  and {len(names) - _MOST_TENANTS:,} more")
     return lines

@@ -196,7 +196,8 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
     )
     state = start.state + (f" by {start.batch}" if start.batch else "")
     state += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
-    state += ", copied further down" if start.is_copied else ""
+    if start.is_copied:
+        state += ", copied further down"
     text = harmless(start.head)
     return (
         name,
@@ -231,5 +232,7 @@ def _decided(stored: StoredConversation) -> Iterator[str]:
         reason = f": {decision.reason}" if decision.reason else ""
         due = "" if one.carried_out else " (with the next request)"
         description = described(decision, stored.transcript)
-        text = f' "{head_of(decision.text)}"' if decision.text else ""
+        text = ""
+        if decision.text:
+            text = f' "{head_of(decision.text)}"'
         yield harmless(f"  {one.name}  {description}{text}{by}{reason}{due}")
