@@ -260,6 +260,7 @@ class _Quoted:
         self._earlier = earlier
         self._info = info
         self._room_tokens = int(info.limit_tokens * _ROOM_SHARE)
+        self._quoted = set[tuple[str, tuple[int, int] | None]]()
 
     def brought(self, decision: Decision) -> Decision:
         """A decision as it stands in the successor: with its origin."""
@@ -275,6 +276,10 @@ class _Quoted:
                 pin = replace(entry.decision, target=target)
                 decisions.append(self.brought(pin))
                 continue
+            lines = entry.decision.target and entry.decision.target.lines
+            if (ref, lines) in self._quoted:
+                continue
+            self._quoted.add((ref, lines))
             text = yield from self._quotation(ref, entry.decision)
             if text:
                 texts.append(text)
@@ -334,11 +339,11 @@ class _Quoted:
         )
 
     def _label(self, decision: Decision) -> str:
-        origin = decision.origin or self._earlier.name
-        place = ""
-        if decision.target is not None:
-            place = place_of(decision.target, self._earlier.transcript)
-        return f"what the user pinned in conversation {origin}, {place}"
+        label = f"what the user pinned in conversation {self._earlier.name}"
+        if decision.target is None:
+            return label
+        place = place_of(decision.target, self._earlier.transcript)
+        return f"{label}, {place}"
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────
