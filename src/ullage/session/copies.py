@@ -13,7 +13,6 @@ from ullage.core.turn.settings import Settings
 from ullage.core.values.carried import check
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
-from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import SharedStore
 from ullage.session.receipts.writer import ReceiptWriter, SessionReceipts
 from ullage.session.spend.account import Account
@@ -96,10 +95,14 @@ class CopyMixin:
     def _receipts(self) -> ReceiptWriter:
         """The writer of this session's receipts."""
         adds_tools = self.settings.recall != "host"
-        is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
         return ReceiptWriter(
-            self.store, tenant, agent, adds_tools, is_held_out, self._saved
+            self.store,
+            tenant,
+            agent,
+            adds_tools,
+            self.is_held_out,
+            self._saved,
         )
 
     def __copy__(self) -> Self:
