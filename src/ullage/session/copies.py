@@ -13,6 +13,7 @@ from ullage.core.turn.settings import Settings
 from ullage.core.values.carried import check
 from ullage.core.values.events import Event
 from ullage.core.values.limits import ServedWindow
+from ullage.policy.stages.default import HELD_OUT
 from ullage.session.closing import SharedStore
 from ullage.session.receipts.writer import ReceiptWriter, SessionReceipts
 from ullage.session.spend.account import Account
@@ -90,6 +91,11 @@ class CopyMixin:
             "has_limits": self._has_limits,
             "served": self._served,
         }
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether the conversation passes unfitted, to be compared with (``holdout=``)."""
+        return self.settings.policy.name == HELD_OUT.name
 
     @property
     def _receipts(self) -> ReceiptWriter:

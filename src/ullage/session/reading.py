@@ -18,7 +18,6 @@ from ullage.core.values.events import Event
 from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.toolset import ToolSpec
 from ullage.core.values.usage import Usage
-from ullage.policy.stages.default import HELD_OUT
 from ullage.session.picture import OneWindow, PictureMixin
 from ullage.session.receipts.writer import SessionReceipts
 from ullage.session.spend.account import Account
@@ -80,11 +79,6 @@ class ReadMixin(PictureMixin):
         into a sentence. A copy of a session begins again.
         """
         return self._saved.totals
-
-    @property
-    def is_held_out(self) -> bool:
-        """Whether the conversation passes unfitted, to be compared with (``holdout=``)."""
-        return self.settings.policy.name == HELD_OUT.name
 
     @property
     def calls(self) -> tuple[Call, ...]:

@@ -59,7 +59,7 @@ _HELP = {
     "broken_total": "Replies that ended before their end, or never came.",
     "replays_total": "Requests that were refused as too long and sent again, shorter.",
     "recalls_total": "Calls of recall tools that were answered here.",
-    "prompt_tokens_total": "Estimated tokens of prompts, held-out ones left out: as they came, and went on.",
+    "prompt_tokens_total": "Tokens of prompts, held-out ones left out: as they came, and as sent.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
     "cache_rebilled_tokens_total": "Tokens that were sent before and billed again, by cause.",
