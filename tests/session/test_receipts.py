@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 from copy import copy
 
 import pytest
@@ -512,110 +511,6 @@ def test_where_nothing_is_cut_what_is_reckoned_is_what_was_sent():
     view.observe(Usage(fresh_tokens=1_000))
     assert view.counted(990)
     assert total(session.store).counted_raw_tokens == 1_000
-
-
-async def _until(holds):
-    while not holds():  # noqa: ASYNC110 - nobody tells of what a store has
-        await asyncio.sleep(0.01)
-
-
-async def _replies(session, count):
-    for number in range(count):
-        await session.fit(asked(f"Go {number}."))
-        await session.observe(Usage(fresh_tokens=3))
-
-
-def _written(store):
-    """How many requests the rows of a store are of, as another process reads them."""
-    store = getattr(store, "kept", store)
-    return sum(receipt.sums.requests for receipt in store.receipts())
-
-
-@pytest.mark.parametrize("kind", [MemoryStore, Awaited])
-def test_an_idle_session_on_an_event_loop_writes_what_waits(kind, monkeypatch):
-    monkeypatch.setattr(writer, "EVERY_S", 0.5)
-    store = kind()
-
-    async def run():
-        session = AsyncSession("gpt-4.1", store=store)
-        await _replies(session, 26)
-        await _until(lambda: _written(store) == 26)
-
-    asyncio.run(run())
-
-
-def test_a_store_that_fails_is_tried_again_without_another_reply(monkeypatch):
-    monkeypatch.setattr(writer, "EVERY_S", 0.2)
-    store = Failing(3)
-
-    async def run():
-        session = AsyncSession("gpt-4.1", store=store)
-        await _replies(session, 3)
-        await _until(lambda: _written(store) == 3)
-        await _until(lambda: store.times < 0)
-        return session
-
-    asyncio.run(run())
-
-
-def test_what_a_thread_notes_is_written_by_the_loop(monkeypatch):
-    monkeypatch.setattr(writer, "EVERY_S", 0.5)
-    store = MemoryStore()
-
-    def elsewhere():
-        session = Session("gpt-4.1", store=store)
-        for number in range(3):
-            session.fit(asked(f"Elsewhere {number}."))
-            session.observe(Usage(fresh_tokens=3))
-
-    async def run():
-        session = AsyncSession("gpt-4.1", store=store)
-        await _replies(session, 1)
-        await asyncio.to_thread(elsewhere)
-        await _until(lambda: _written(store) == 4)
-
-    asyncio.run(run())
-
-
-def test_the_loop_of_another_run_writes_what_the_first_left(monkeypatch):
-    store = MemoryStore()
-    session = AsyncSession("gpt-4.1", store=store)
-    asyncio.run(_replies(session, 2))
-    assert _written(store) == 1
-    monkeypatch.setattr(writer, "EVERY_S", 0.0)
-
-    async def run():
-        await session.fit(asked("Go on."))
-        await _until(lambda: _written(store) == 2)
-
-    asyncio.run(run())
-
-
-def test_nothing_runs_where_nothing_waits(monkeypatch):
-    monkeypatch.setattr(writer, "EVERY_S", 0.1)
-    store = MemoryStore()
-
-    async def run():
-        threads = threading.active_count()
-        sessions = [
-            AsyncSession("gpt-4.1", store=store, agent=f"agent {number}")
-            for number in range(8)
-        ]
-        for session in sessions:
-            await _replies(session, 1)
-        await _until(lambda: _written(store) == 8)
-        loop = asyncio.get_running_loop()
-        await _until(lambda: not loop._scheduled or _cancelled(loop))
-        await _until(lambda: len(asyncio.all_tasks()) == 1)
-        return threads
-
-    def _cancelled(loop):
-        return all(handle.cancelled() for handle in loop._scheduled)
-
-    asyncio.run(run())
-    assert "ullage-receipts" not in {
-        thread.name for thread in threading.enumerate()
-    }
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
