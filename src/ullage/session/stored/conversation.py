@@ -54,7 +54,12 @@ from ullage.session.decisions.entries import (
     newest_of,
     read_outlines,
 )
-from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.decisions.targets import (
+    range_of,
+    refuse_other_names,
+    target_of,
+    undone_by,
+)
 from ullage.session.drivers import run
 from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
@@ -84,6 +89,7 @@ class Leaf(NamedTuple):
         why: why it was.
         shown_chars: how many characters are shown in its place.
         file: the path that its call names, or the end of it; ``""``: none.
+        is_copied: whether a user had a copy of it shown further on.
     """
 
     name: str
@@ -100,6 +106,7 @@ class Leaf(NamedTuple):
     why: str = ""
     shown_chars: int = 0
     file: str = ""
+    is_copied: bool = False
 
 
 class StoredConversation(Struct, frozen=True, eq=False):
@@ -409,6 +416,8 @@ def _target(
     stored: StoredConversation, reference: str, lines: tuple[int, int] | None
 ) -> Target:
     """The target of a name or a ref; a ref means the leaf that a batch set aside under it."""
+    batches = _batches_in_range(stored, reference)
+    refuse_other_names(stored.transcript, stored.ledger, reference, batches)
     for leaf in stored.leaves():
         if reference and leaf.ref == reference:
             reference = leaf.name
@@ -427,6 +436,18 @@ def _target(
         )
     place = stored.transcript.address(spots[0])
     return Target(target.message, place, lines)
+
+
+def _batches_in_range(
+    stored: StoredConversation, reference: str
+) -> Sequence[str]:
+    """The batches that took out what a range of messages names."""
+    messages = range_of(reference)
+    if messages is None:
+        return ()
+    _, first, last = messages
+    leaves = stored.leaves(min(last, len(stored.messages)), start=first - 1)
+    return list(dict.fromkeys(leaf.batch for leaf in leaves if leaf.batch))
 
 
 def spots_of(stored: StoredConversation, target: Target) -> Sequence[Location]:
@@ -448,7 +469,7 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins, files = stored.hand.pins, _files(stored)
+    pins, files, copied = stored.hand.pins, _files(stored), _copied(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -481,7 +502,23 @@ def _leaves(
                 why=state.why,
                 shown_chars=state.shown_chars,
                 file=outlined.file or files.get(outlined.id, ""),
+                is_copied=spot in copied,
             )
+
+
+def _copied(stored: StoredConversation) -> set[Location]:
+    """The leaves of which a copy stands further on: brought back at the end of the view."""
+    added = dict[str, str]()
+    for _, batch, is_undone in stored.batches():
+        for edit in batch.edits:
+            if isinstance(edit, Insert) and not is_undone:
+                added[edit.name] = edit.text
+    copied = set[Location]()
+    for entry in stored.hand.decisions:
+        target = entry.decision.target
+        if target is not None and added.get(entry.name):
+            copied.update(spots_of(stored, target))
+    return copied
 
 
 def _files(stored: StoredConversation) -> dict[str, str]:

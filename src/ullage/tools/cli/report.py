@@ -25,8 +25,10 @@ from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
     harmless,
     json_option,
+    one_store,
     open_kept,
     print_json,
+    store_argument,
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
@@ -171,6 +173,7 @@ def _since(value: str) -> str:
     type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
+@store_argument
 @store_option
 @json_option
 @click.option(
@@ -180,6 +183,7 @@ def _since(value: str) -> str:
 def command(
     since: str,
     by: tuple[By, ...],
+    place: str | None,
     address: str | None,
     page: Path | None,
     *,
@@ -193,7 +197,7 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("give --json or --csv, one of them.")
-    with closing(open_kept(address)) as store:
+    with closing(open_kept(one_store(place, address))) as store:
         report = report_from(store, since, by or ("day",))
     if page is not None:
         save(

@@ -100,6 +100,8 @@ def window_lines(
     for leaf in leaves[:_LINES]:
         state = leaf.state + (f" by {leaf.batch}" if leaf.batch else "")
         state += ", pinned" if leaf.is_pinned else ""
+        if leaf.is_copied:
+            state += ", copied further down"
         ref = f", ref={leaf.ref}" if leaf.ref else ""
         what = " ".join(filter(None, (leaf.role, leaf.kind, leaf.tool)))
         yield f"{leaf.name} {what}, {leaf.chars:,} characters, {state}{ref}: {leaf.head}"
