@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from ullage import Limits, Usage
+from ullage import Limits, Session, Usage
 from ullage.core.errors import ConfigError, UllageError
 from ullage.doors.host import field
 from ullage.integrations._needs import needs
@@ -193,12 +193,8 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
             return messages
         # what it goes on with is a history of its own, in a room of its own
         key = f"{self._root}\0{uuid4().hex}"
-        session = self.sessions.of(
-            key,
-            tenant=self._root,
-            model=self._model,
-            limits=self._limits_for(messages, current_tokens),
-        )
+        limits = self._limits_for(messages, current_tokens)
+        session = self._session(key, limits)
         request = self._request_of(messages)
         try:
             view = session.fit(request)
@@ -248,12 +244,8 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
             The messages to send; None: send them as they are.
         """
         window = budget_tokens or self.context_length
-        session = self.sessions.of(
-            self._root,
-            tenant=self._root,
-            model=self._model,
-            limits=Limits(window_tokens=window) if window else None,
-        )
+        limits = Limits(window_tokens=window) if window else None
+        session = self._session(self._root, limits)
         request = self._request_of(request_messages)
         try:
             self._view = session.fit(request)
@@ -261,6 +253,17 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
             return None
         session.release()
         return list(self._view["messages"])
+
+    def _session(self, key: str, limits: Limits | None) -> Session:
+        """The session of a conversation; without recall where Hermes shows none of its tools."""
+        without: dict[str, Any] = {} if self._shown else {"recall": False}
+        return self.sessions.of(
+            key,
+            tenant=self._root,
+            model=self._model,
+            limits=limits,
+            **without,
+        )
 
     def _request_of(self, messages: Any) -> dict[str, Any]:
         """A request of these messages, with the recall tools as Hermes shows them."""

@@ -277,12 +277,6 @@ def mine(*names):
     return {name: create_sdk_mcp_server(name, tools=[tool]) for name in names}
 
 
-def servers_of(captured):
-    """The servers of the tools of our name in a request."""
-    names = [tool["name"] for tool in captured.body["tools"]]
-    return [name.split("__")[1] for name in names if name.endswith(GREP)]
-
-
 def test_a_server_of_the_users_keeps_its_name_and_ours_opens_all_the_same(
     tmp_path,
 ):
@@ -307,7 +301,8 @@ def test_a_server_of_the_users_keeps_its_name_and_ours_opens_all_the_same(
         options.allowed_tools.append(theirs)
         asyncio.run(ask(ullage.of("t", options)))
         _, found, told = results(server.requests[-1])
-        assert sorted(servers_of(server.requests[0])) == ["ullage", "ullage2"]
+        names = [tool["name"] for tool in server.requests[0].body["tools"]]
+    assert searched in names
     assert NEEDLE in found
     assert told == "And then, in two, it rained."
 
