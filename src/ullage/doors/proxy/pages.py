@@ -139,8 +139,13 @@ class Pages:
         if is_called:
             return await self._compressing(request, path)
         refusal = deciding.problem(request) if is_decision else None
-        if refusal is not None:
-            return refusal
+        return refusal or await self._given(request, path, target)
+
+    async def _given(
+        self, request: web.BaseRequest, path: str, target: str
+    ) -> web.StreamResponse:
+        """Answer somebody who may see the pages and decide on them."""
+        asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
         try:
             if asked is None:
                 return await self._page(path, target)
