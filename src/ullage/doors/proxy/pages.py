@@ -296,8 +296,9 @@ class Pages:
         return activity.totals, activity.conversations, self._budgets()
 
     async def _report(self, target: str) -> web.Response:
-        """What was spent, as ``ullage report --json`` tells it."""
+        """What was spent, as ``ullage report --json`` tells it; with ``as=html`` as its page."""
         words = parse_qs(target.partition("?")[2])
+        as_html = words.get("as", ["json"])[-1] == "html"
         store = self._relay.exchanges.sessions.store
         try:
             text: bytes = await asyncio.to_thread(
@@ -305,9 +306,12 @@ class Pages:
                 store,
                 words.get("since", ["7d"])[-1],
                 words.get("by", []),
+                as_html=as_html,
             )
         except ConfigError as error:
             return failure(400, str(error))
+        if as_html:
+            return _html(text.decode())
         answer = web.Response(body=text, content_type="application/json")
         answer.headers.update(_GUARDED)
         return answer

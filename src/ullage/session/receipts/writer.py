@@ -148,6 +148,7 @@ class SessionReceipts:
         self._lock = Lock()
         self._notes: list[ReceiptNote] = []
         self._sums = ReceiptTotals()
+        self._taken = ReceiptTotals()
         self._reply_times = _ReplyTimes()
         self._whole = whole
 
@@ -170,6 +171,14 @@ class SessionReceipts:
         with self._lock:
             self._add_notes()
             return self._sums
+
+    def take_new(self) -> ReceiptTotals:
+        """The sums of the replies since this was last called: each reply is in one of them."""
+        with self._lock:
+            self._add_notes()
+            sums = self._sums - self._taken
+            self._taken = self._sums
+            return sums
 
     def _add_notes(self) -> None:
         for note in self._notes:
