@@ -206,9 +206,9 @@ class Tenants:
         if self._one is not None:
             return self._one
         if is_trusted and self._header is not None:
-            name = headers.get(self._header, "").strip()
-            if is_tenant_name(name):
-                return name
+            team = headers.get(self._header, "").strip()
+            if is_tenant_name(team):
+                return team
         credentials = credentials_of(url, headers, self._more)
         if self._named:
             for credential in credentials:
