@@ -11,6 +11,7 @@ from tests.session.test_stored import talked
 from ullage.integrations._sessions import HostSessions
 from ullage.stores import SqliteStore
 from ullage.tools.cli import ls  # noqa: F401
+from ullage.tools.cli._options import typable
 
 
 def test_what_a_run_kept_is_listed_with_its_client(tmp_path, serve):
@@ -92,9 +93,42 @@ def test_an_adapter_s_conversations_are_found_by_the_command_that_is_told(
     session.call(lambda **view: {"usage": USAGE}, model="gpt-4.1", **asked)
     sessions.close()
     told = ullage("ls", "--store", path).text.splitlines()
-    assert told[1:] == ["""  ullage ls --tenant '["t"]'"""]
-    (row,) = ullage("ls", "--store", path, "--json", "--tenant", '["t"]').json
-    assert row["model"] == "gpt-4.1"
+    assert told[1:] == ["  ullage ls --tenant t"]
+    for name in ("t", '["t"]'):
+        (row,) = ullage("ls", path, "--json", "--tenant", name).json
+        assert row["model"] == "gpt-4.1"
+    listed = ullage("window", path).text.splitlines()
+    assert listed[1:] == ["  ullage window --tenant t"]
+    shown = ullage("window", "last", "--store", path, "--tenant", "t").text
+    assert shown.startswith(f"{row['name']}: ")
+    noted = ullage("note", "Be kind.", "--store", path, "--tenant", "t").text
+    assert noted.startswith(f"{row['name']}, d")
+
+
+def test_a_store_may_be_named_first(store):
+    listed = ullage("ls", store, "--json").json
+    assert len(listed) == 2
+    assert len(ullage("window", store, "--json").json) == 2
+    newest = ullage("last", store, "--no-browser", "--json").json
+    assert newest["name"] in {row["name"] for row in listed}
+    assert ullage("report", store, "--json").status == 0
+    for command in ("ls", "last", "report", "window"):
+        ran = ullage(command, store.parent / "none.db")
+        assert ran.status == 1
+        assert "Name one: --store PATH" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("tenant", "typed"),
+    [
+        ('["app", "ann", "one"]', "app/ann/one"),
+        ('[null, "incident-7"]', "incident-7"),
+        ("ann", "ann"),
+        ('["a", 3]', '["a", 3]'),
+    ],
+)
+def test_a_tenant_is_told_as_people_can_type_it(tenant, typed):
+    assert typable(tenant) == typed
 
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 9}

@@ -80,7 +80,20 @@ def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(store, width):
     assert max(map(len, lines)) <= width
     row = next(line for line in lines if line.startswith("2026-11-27 ·"))
     assert {"1,050", "3.00", "4.00", "25%"} <= {*row.split()}
-    assert ("not shown at this width: $ for that" in ran.text) == (width < 120)
+    assert ("not shown at this width: $ opened" in ran.text) == (width < 120)
+
+
+def test_a_pipe_gets_every_column_and_no_line_is_wrapped(budgeted):
+    words = ("report", "--store", budgeted, "--since", "2026-11-01")
+    piped = ullage(*words, "--by", "client", env={"COLUMNS": None}).text
+    assert "not shown" not in piped
+    assert "$ opened" in piped
+    (budget,) = (line for line in piped.splitlines() if "research" in line)
+    assert "12,345" not in budget  # of both processes: 24,690
+    assert "24,690" in budget
+    assert "2026-12-01 00:00" in budget
+    (client,) = (line for line in piped.splitlines() if "=cmd" in line)
+    assert '=cmd|"<script>alert(1)</script>' in client
 
 
 def test_it_is_summed_up_by_what_is_asked_for(store):
@@ -168,15 +181,84 @@ def said(*receipts):
     return " ".join(sentences(report_of(receipts, DAY, DAY, ("day",))))
 
 
-def test_conversations_that_were_held_out_are_compared_and_in_no_saving():
-    out = receipt(is_held_out=True, conversations=1, sent_usd=2.0, raw_usd=2.0)
-    text = said(receipt(), out)
-    assert "$3.00 at list price" in text
+def held_out(**sums):
+    given = {"conversations": 1, "sent_usd": 2.0, "raw_usd": 2.0, **sums}
+    return receipt(is_held_out=True, **given)
+
+
+def test_conversations_that_were_held_out_are_in_the_sum_and_in_no_saving():
+    text = said(receipt(), held_out())
+    assert "8 requests, 3 new conversations, $5.00 at list price." in text
     assert (
-        "Held out: 1 new conversation, $2.00, $2.0000 for each; the others $1.5000, 25% less"
+        "Of them 4 requests, $2.00, are of conversations that were held out"
         in text
     )
-    assert "measured on both sides" in text
+    assert "The other 4 requests came to $3.00." in text
+    assert "Without ullage the others would have come to $4.00" in text
+    assert "$1.00 less, 25%" in text
+    assert "held out" not in said(receipt())
+
+
+def test_a_conversation_that_was_held_out_is_compared_with_the_others():
+    assert (
+        "On average a new conversation cost $1.50 fitted, and $2.00 held out: 25% less "
+        "(measured, of 2 and 1 conversations; few of them say little)."
+    ) in said(receipt(), held_out())
+
+
+@pytest.fixture
+def compared(tmp_path):
+    """A store with fitted and held-out requests of one client, and held-out ones of another."""
+    path = tmp_path / "kept.db"
+    other = replace(
+        held_out(sent_usd=5.0),
+        key=ReceiptKey(DAY, "team", "gpt-4.1", "cron", is_held_out=True),
+    )
+    SqliteStore(path).keep_receipts([receipt(), held_out(), other])
+    return path
+
+
+def test_each_line_says_what_was_held_out_and_what_a_budget_counts(compared):
+    words = ("report", "--store", compared, "--since", DAY, "--by", "client")
+    lines = [line.split() for line in ullage(*words).text.splitlines()]
+    rows = {line[0]: line[-3:] for line in lines if line}
+    assert rows["agent"] == ["4", "2.00", "5.00"]
+    assert rows["cron"] == ["4", "5.00", "5.00"]
+    assert rows["all"] == ["8", "7.00", "10.00"]
+    page = compared.with_name("report.html")
+    ullage(*words, "--html", page)
+    text = page.read_text()
+    assert '<th scope="col">$ in all</th>' in text
+    assert '<th scope="row">all</th>' in text
+    assert "<td>10.00</td>" in text
+
+
+def test_a_program_reads_what_was_held_out(compared):
+    words = ("report", "--store", compared, "--since", DAY, "--by", "client")
+    read = ullage(*words, "--json").json
+    assert [line["in_all"]["sent_usd"] for line in read["lines"]] == [5.0, 5.0]
+    assert [line["held_out"]["requests"] for line in read["lines"]] == [4, 4]
+    assert read["in_all"]["sent_usd"] == 10.0
+    rows = list(csv.DictReader(io.StringIO(ullage(*words, "--csv").text)))
+    assert [row["in_all_usd"] for row in rows] == ["5.000000", "5.000000"]
+    assert [row["held_out_requests"] for row in rows] == ["4", "4"]
+    assert [row["saved_usd"] for row in rows] == ["1.000000", "0.000000"]
+
+
+def test_a_store_with_none_held_out_has_no_column_of_them(store):
+    ran = ullage("report", "--store", store, "--since", "2026-11-01")
+    assert "in all" not in ran.text
+
+
+def test_each_table_of_the_page_has_a_heading(budgeted):
+    page = budgeted.with_name("report.html")
+    words = ("report", "--store", budgeted, "--since", "2026-11-01")
+    ullage(*words, "--by", "tenant", "--html", page)
+    text = page.read_text()
+    assert "<h2>By tenant</h2>" in text
+    assert "<h2>Budgets</h2>" in text
+    assert '<th scope="col">tenant</th><th scope="col">requests</th>' in text
+    assert '<th scope="col">$ saved</th>' in text
 
 
 def test_what_is_not_known_is_said():

@@ -60,16 +60,29 @@ def test_what_is_decided_is_in_the_agents_next_request(agent):
     assert "Never touch main." not in shown(view)
     assert "taken out by the user" in shown(view)
     assert "shown again for the user" in shown(view)
+    told = ullage("window", "last", *store).text
+    assert told.count("copied further down") == 1
+    ullage("undo", *store)
+    fit(session, "anthropic", messages)
+    assert "copied further down" not in ullage("window", "last", *store).text
 
 
 def test_what_was_not_typed_as_it_should_be(agent, tmp_path):
     _, _, store = agent
+    made = json.loads(ullage("note", "Be kind.", "--json", *store).text)
+    note = made["decision"]
+    one = json.loads(ullage("window", "last", "--json", *store).text)
+    batch = next(text["batch"] for text in one["texts"] if text["batch"])
     for words, status, said in (
         (("pin", "m999"), 1, "has nothing of this name: m999"),
         (("pin", "m3", "--lines", "10"), 2, "give it as 10-40"),
         (("note", " "), 1, "the note is empty"),
         (("window", "cnothing"), 1, "no such conversation"),
         (("undo", "bnothing"), 1, "has nothing of this name"),
+        (("restore", batch), 1, f"all that it took out: undo {batch}"),
+        (("restore", "m3-m9"), 1, f"taken back by undo {batch}"),
+        (("drop", "m3.1 – m9.2"), 1, "is a range"),
+        (("pin", note), 1, f"To take it back: undo {note}"),
     ):
         ran = ullage(*words, *store)
         assert (ran.status, said in ran.err) == (status, True), ran.err

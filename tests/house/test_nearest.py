@@ -120,6 +120,7 @@ NEAREST = {
     # the tests keep the name of what is tried
     "session/prompt_cache/breaks.py": "session/test_cache_breaks.py",
     "session/receipts/writer.py": "session/test_receipts.py",
+    "session/decisions/entries.py": "session/test_client_sessions.py",
     "session/stored/conversation.py": "session/test_stored.py",
     "session/stored/estimate.py": "session/test_stored.py",
     "doors/exchange.stored_exchange.py": "hidden_turns/test_stored.py",

@@ -39,3 +39,19 @@ def refs_in(text):
             )
         )
     )
+
+
+def story(name):
+    """A tool of the user's own, which may have any name."""
+
+    def tell(chapter: str) -> str:
+        """Goes on with a story."""
+        return f"And then, in {chapter}, it rained."
+
+    tell.__name__ = name
+    return tell
+
+
+def names_in(text):
+    """The names of the recall tools that notices in a prompt give, in order."""
+    return re.findall(r"(\w+)\((?:ref_id|tool_call_id)=", text)

@@ -9,10 +9,13 @@ Process(folder, **settings)   an application: one adapter, for conversations kep
     say(script, text, name, stream=, inner=)   a turn of one; None where it waits for a signature
     sign(script, name)        lets it go on after that
     stored(name)              its messages, as the framework kept them
+    taken                     names of tools of the user's that its agents have from now on
+    ullage                    the adapter
     close()
 Script(steps, model)          the test model: ``sent`` and ``asked`` are what it was given
 calls, says, recalls, too_long       its steps, and `Hang`
 items(messages)               messages as `Item`
+offered(asked)                the names of the tools of a request
 faults(sent)                  what of a request its provider would refuse
 forbids(asked)                whether tools were forbidden; None where the framework cannot
 TOO_LONG, SPENT               the errors of a request too long and of a spent budget
@@ -28,13 +31,22 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.integrations.outputs import GREP, NEEDLE, big, page, refs_in
+from tests.integrations.outputs import (
+    GREP,
+    NEEDLE,
+    big,
+    names_in,
+    page,
+    refs_in,
+)
 from ullage import Budget, Limits
 from ullage.session.aio import AsyncSession
 from ullage.session.session import Session
 
 GO = "Find the needle."
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
+OURS = [GREP, f"ullage_{GREP}", f"ullage2_{GREP}"]
+"""The names that a recall tool may have, the one that is free."""
 
 
 class Item(NamedTuple):
@@ -96,6 +108,8 @@ class Scenario:
     """The scenario; a test class of each framework inherits it."""
 
     driver: Any
+    name_at_last = GREP
+    """Of the recall tool, once the user's tool of this name is gone again."""
 
     def process(self, folder, **settings):
         return self.driver.Process(folder, **settings)
@@ -458,6 +472,115 @@ class Scenario:
         assert asyncio.run(main()).strip() == "Done."
         assert is_paired(self.sent(again)[0])
         assert budget.spent.calls == 2
+
+    # ── names ────────────────────────────────────────────────────────────────────────
+
+    def search(self, given):
+        """A reply that searches under the name that the last notice gives."""
+        text = text_of(self.driver.items(getattr(given, "input", given)))
+        arguments = {"tool_call_id": refs_in(text)[-1], "pattern": "needle"}
+        return self.driver.calls((names_in(text)[-1], arguments))
+
+    def names(self, script):
+        """The names of the tools of each request."""
+        return [self.driver.offered(asked) for asked in script.asked]
+
+    @pytest.mark.parametrize("taken", [OURS[:1], OURS[:2]], ids=len)
+    def test_a_tool_of_the_users_keeps_its_name_and_ours_opens_all_the_same(
+        self, tmp_path, taken
+    ):
+        w, ours = self.driver, OURS[len(taken)]
+        script = self.script(
+            w.calls(("look", {"n": 1})),
+            self.search,
+            w.calls((GREP, {"chapter": "two"})),
+            w.says("In the fourth drawer."),
+        )
+
+        async def main():
+            process = self.process(tmp_path)
+            process.taken = taken
+            await process.say(script, GO)
+            stored = await process.stored()
+            await process.close()
+            return results(w.items(stored))
+
+        _, found, told = asyncio.run(main())
+        for names in self.names(script):
+            recall_tools = [name for name in names if name.endswith(GREP)]
+            assert sorted(recall_tools) == sorted([*taken, ours])
+        assert set(names_in(text_of(self.sent(script)[1]))) == {ours}
+        assert NEEDLE in found
+        assert told == "And then, in two, it rained."
+
+    def test_a_name_that_the_user_takes_under_way_renames_ours_and_back(
+        self, tmp_path
+    ):
+        w, first = self.driver, self.driver.calls(("look", {"n": 1}))
+        scripts = [
+            self.script(first, self.search, w.says("There.")),
+            self.script(self.search, w.says("There.")),
+            self.script(self.search, w.says("There.")),
+        ]
+
+        async def main():
+            process = self.process(tmp_path)
+            for script, taken in zip(scripts, ([], [GREP], []), strict=True):
+                process.taken = taken
+                await process.say(script, GO)
+            stored = await process.stored()
+            await process.close()
+            return results(w.items(stored))
+
+        _, *found = asyncio.run(main())
+        assert [NEEDLE in page for page in found] == [True, True, True]
+        names = [GREP, OURS[1], self.name_at_last]
+        searched = zip(scripts, names, [1, 0, 0], strict=True)
+        for script, ours, at in searched:
+            assert ours in self.names(script)[at]
+            assert names_in(text_of(self.sent(script)[at]))[-1] == ours
+
+    def test_where_the_user_has_every_name_no_notice_names_a_tool_of_the_users(
+        self, tmp_path
+    ):
+        w = self.driver
+        script = self.script(
+            w.calls(("look", {"n": 1})), w.says("I have read it.")
+        )
+
+        async def main():
+            process = self.process(tmp_path)
+            process.taken = OURS
+            await process.say(script, GO)
+            ullage = process.ullage
+            awaited = getattr(ullage, "asessions", ullage.sessions)
+            sessions = {*ullage.sessions.find(), *awaited.find()}
+            await process.close()
+            return sessions
+
+        sessions = asyncio.run(main())
+        for names in self.names(script):
+            assert len(names) == len(set(names))
+        named = set(names_in(text_of(self.sent(script)[1])))
+        assert not named & set(OURS)
+        told = [event.why for s in sessions for event in s.events]
+        assert named or any("recall is off" in why for why in told)
+
+    def test_what_was_saved_is_told_by_the_adapter(self, tmp_path):
+        script = self.script(*self.two_looks())
+
+        async def main():
+            process = self.process(tmp_path)
+            await process.say(script, GO)
+            saved = process.ullage.saved
+            await process.close()
+            return saved
+
+        saved = asyncio.run(main())
+        assert saved.requests == 3
+        assert saved.sent.prompt == 3_000
+        assert saved.raw.prompt > saved.sent.prompt, str(saved)
+        assert saved.saved_usd > 0
 
 
 def _spied(fit, given):

@@ -151,6 +151,36 @@ def test_a_user_decides_while_it_runs(name, tmp_path):
     assert early in requests[undone_at + 1], "and the undo brought it back"
 
 
+def test_what_was_decided_goes_along_when_claude_code_compacts(tmp_path):
+    agent, requests = installed("claude"), []
+    user = User(tmp_path / "kept.db")
+
+    def answer(captured):
+        if OURS[0] not in captured.raw.decode():
+            return Reply("A title.")
+        requests.append(captured.raw.decode())
+        if "CRITICAL: Respond with TEXT ONLY" in requests[-1]:
+            return Reply("<summary>The rules were read.</summary>")
+        if len(requests) == 1:
+            return Reply("I read.", [agent.shell("cat rules.md")])
+        return "All is done."
+
+    with home(agent, answer, tmp_path) as there:
+        assert there.run(agent.asked(RULE)).status == 0
+        user.ullage("pin", user.name("Rule 0 of the house", "result"))
+        user.ullage("note", "Use Python 3.11.")
+        for prompt in ("Say more.", "/compact", "Go on."):
+            ran = there.run(agent.asked(prompt, resumes=True))
+            assert ran.status == 0, ran.errors
+    assert "This session is being continued" in requests[-1]
+    assert "rules.md" not in requests[-1], "its history is Claude's summary"
+    assert requests[-1].count("Use Python 3.11.") == 1
+    assert requests[-1].count(escaped(HOUSE)) == 1
+    origins = {made["origin"] for made in user.window()["decisions"]}
+    assert len(origins) == 1
+    assert "" not in origins
+
+
 # Slash commands
 
 

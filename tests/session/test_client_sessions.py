@@ -8,10 +8,10 @@ import pytest
 
 from tests.session.test_deciding import fit, new_session
 from ullage import SqliteStore, Usage
+from ullage.session.decisions.entries import newest_of
 from ullage.session.stored.conversation import (
     conversation,
     conversations,
-    newest_of,
     under_way,
 )
 from ullage.tools.hand.described import told_of_left

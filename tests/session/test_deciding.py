@@ -525,3 +525,18 @@ def test_what_cannot_be_meant_is_an_error_and_decides_nothing():
     with pytest.raises(RefNotFound):
         session.undo("dnosuch")
     assert session.decisions == ()
+
+
+def test_a_note_stands_on_a_branch_without_the_message_it_stood_behind():
+    """Claude Code sends what its user said last in other bytes when it goes on."""
+    session, messages = new_session("anthropic"), messages_of("anthropic", 3)
+    fit(session, "anthropic", messages)
+    session.note("Never touch main.")
+    asked = [*messages, ANSWER, ASKED]
+    assert shown(fit(session, "anthropic", asked)).count("touch main.") == 1
+    changed = [*messages, ANSWER, {**ASKED, "content": "Mend it.\n"}]
+    first = shown(fit(session, "anthropic", changed))
+    assert first.count("touch main.") == 1
+    assert shown(fit(session, "anthropic", changed)) == first
+    more = [*changed, ANSWER, ASKED]
+    assert shown(fit(session, "anthropic", more)).startswith(first[:-1])

@@ -107,6 +107,69 @@ def test_a_host_says_by_its_tools_under_which_names_ours_are_offered(format):
     assert "no tool of the caller's has a name of ours any more" in renames[1]
 
 
+WIDE = Limits(window_tokens=200_000)
+
+
+def tool_of_arguments(format, name, *arguments):
+    """A tool of the caller's that takes these."""
+    properties = {each: {"type": "string"} for each in arguments}
+    schema = {"type": "object", "properties": properties}
+    if format == "anthropic":
+        return {"name": name, "input_schema": schema}
+    function = {"name": name, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("arguments", [(), ("chapter",)], ids=len)
+def test_where_the_caller_has_our_name_and_the_host_adds_nothing_recall_is_off(
+    format, arguments
+):
+    session, messages = (
+        new_session(format, recall="host"),
+        long_history(format),
+    )
+    theirs = tool_of_arguments(format, "get_continuation", *arguments)
+    session.fit(request(format, messages[:1], tools=[theirs]))
+    view = session.fit(request(format, messages, tools=[theirs]))
+    assert "get_continuation" not in json.dumps(view["messages"])
+    assert problems(format, view) == []
+    assert view.sent.standing.reason == "names"
+    off = [event.why for event in session.events if event.kind == "renamed"]
+    assert len(off) == 1
+    assert "recall is off" in off[0]
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_where_the_caller_takes_our_last_name_what_is_new_is_not_cut(format):
+    """In the middle of a conversation: nothing could open it."""
+    (spec,) = recall_tools()
+    turns = [turn(f"row {n} of a long log\n" * 2_000) for n in range(4)]
+    wire, messages = FORMATS[format], histories.wire(format, turns)
+    ours = wire.tool(spec)
+    theirs = tool_of_arguments(format, spec.name, "chapter")
+
+    def is_cut(first, then):
+        """Whether the last result is, where the host shows one tool at first and then another."""
+        session = new_session(format, recall="host", limits=WIDE)
+        places = [
+            at
+            for at, each in enumerate(messages)
+            if each["role"] == "assistant"
+        ]
+        for place in (*places, len(messages)):
+            tool = first if place < len(messages) // 2 else then
+            asked = request(format, messages[:place], tools=[tool])
+            view = session.fit(asked)
+            assert problems(format, view) == []
+        last = json.dumps(view["messages"][-1])
+        told = any("recall is off" in event.why for event in session.events)
+        return "[ullage" in last, told
+
+    assert is_cut(ours, ours) == (True, False)
+    assert is_cut(ours, theirs) == (False, True)
+
+
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_what_a_host_writes_in_its_own_form_is_taken_for_ours(format):
     session = new_session(format, recall="host")

@@ -100,7 +100,7 @@ def test_every_kind_with_a_level_is_a_kind():
 def test_a_session_tells_what_it_holds():
     assert repr(ullage.Session("gpt-4.1")).endswith("nothing was fitted yet>")
     said = repr(fitted())
-    assert said.startswith("<Session default-")
+    assert said.startswith("<Session, policy default-")
     assert "3 messages for gpt-4.1: " in said
     assert " tokens (" in said
     assert "tide" not in said

@@ -2,10 +2,12 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.docs import blocks_of
 from ullage.core.values.receipts import (
     Receipt,
     ReceiptKey,
@@ -109,3 +111,20 @@ def test_a_table_that_an_older_version_made_is_read_and_written(tmp_path):
             f"INSERT INTO receipts ({', '.join(names)}) VALUES ({marks})",
             older,
         )
+
+
+def test_the_query_of_the_documentation_gives_a_file_s_sums(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "report.md"
+    (query,) = (
+        block.text
+        for block in blocks_of(page.read_text(encoding="utf-8"))
+        if block.kind == "sql" and "convert_from" not in block.text
+    )
+    path = tmp_path / "kept.db"
+    with closing(SqliteStore(path)) as store:
+        # the writer named b holds out
+        store.keep_receipts([receipt("a", 4, tenant="team"), receipt("b", 4)])
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute(query).fetchall() == [
+            ("2026-11-27", "team", 1.0, 2.0)
+        ]

@@ -8,6 +8,7 @@ An adapter converts a request, has it fitted, converts the view back, and report
 its framework keeps for it (``held``: entries of text by text, in a checkpoint, a session's state,
 the metadata of a message) makes a session of another process, or after a restart, show the same.
 
+Adapter                           what is the same in every adapter that sees requests
 HostSessions, AsyncHostSessions   the sessions of an adapter, by conversation
 SessionFamily                     what conversations of one thread share
 PendingCalls                      calls under way, where hooks stand before a call and after it
@@ -21,6 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import (
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -44,9 +46,11 @@ from ullage import (
     recall_tools,
 )
 from ullage.core.errors import ConfigError
-from ullage.doors.host import Unfitted, adrive, lookup
+from ullage.doors.host import Portable, Unfitted, adrive, lookup
 from ullage.integrations._entries import AnySession, Entries, FamilyAccount
 from ullage.integrations._offered import (
+    OfferedTool,
+    free_tools,
     offered_tools,
     shown_tools,
 )
@@ -226,25 +230,44 @@ class _Hosted:
             return family
 
     def shown(
-        self, tools: Sequence[Any], define: Callable[[Any], Any]
+        self,
+        tools: Sequence[Any],
+        define: Callable[[Any], Any],
+        names: Collection[str] = (),
     ) -> tuple[list[Any], list[Any]]:
         """The tools that a model is shown: the user's, and each of ours under one name.
 
         Args:
-            tools: the user's, and each of ours under both of its names.
+            tools: the user's, and each of ours under all of its names.
             define: the definition of one of the user's, in the form of a request.
+            names: of tools of the user's that are not among these.
 
         Returns:
-            Those of them that are shown, and their definitions.
+            Those of them that are shown, and their definitions. None is ours where the user has
+            each name that ours could have: the session says so then.
         """
-        pairs = shown_tools(self.offered, tools)
+        pairs = shown_tools(self.offered, tools, names)
         definitions = [
-            define(tool)
-            if offered is None
-            else self._format.tool(offered.spec)
+            define(tool) if offered is None else self.definition(offered)
             for tool, offered in pairs
         ]
         return [tool for tool, _ in pairs], definitions
+
+    def free(self, names: Collection[str]) -> list[OfferedTool]:
+        """The recall tools beside tools of these names, for who asks for them when these are known.
+
+        Args:
+            names: of the user's tools.
+        """
+        return free_tools(self.offered, names)
+
+    def definition(self, offered: OfferedTool) -> Any:
+        """A recall tool as it stands in a request: the session knows it by that.
+
+        Args:
+            offered: the tool, under the name at hand.
+        """
+        return self._format.tool(offered.spec)
 
     def get(self, key: str) -> Any:
         """The session of a conversation; None if none is in memory.
@@ -339,7 +362,7 @@ class HostSessions(_Hosted, Sessions):
 
     Attributes:
         tools: the recall tools, to be offered as the framework's own.
-        offered: each of them under both of its names; see `shown`.
+        offered: each of them under all of its names; see `shown`.
         lasts: whether the store outlives the process.
 
     Raises:
@@ -407,6 +430,23 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
         session = self.of(key, parent=parent, **{**defaults, **settings})
         await session.take(self._known(session, member, stored))
         return session
+
+
+class Adapter(Portable):
+    """What is the same in every adapter that sees requests: it has `HostSessions` of its own."""
+
+    @property
+    def saved(self) -> Any:
+        """What all requests came to, and would have come to without ullage: tokens and dollars.
+
+        ``print(adapter.saved)`` says it in a sentence; see `ullage.Sessions.saved`.
+        """
+        kinds = (HostSessions, AsyncHostSessions)
+        held = [
+            each for each in vars(self).values() if isinstance(each, kinds)
+        ]
+        sums = [sessions.saved for sessions in held]
+        return sum(sums[1:], sums[0])
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────

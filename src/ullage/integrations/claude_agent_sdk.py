@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ullage import Output, open_result
+from ullage import Output, ToolSpec, open_result
 from ullage.core.errors import ConfigError, StoreError
 from ullage.doors.host import (
     Closing,
@@ -42,7 +42,6 @@ with needs("claude-agent-sdk"):
 __all__ = ["UllageHooks"]
 
 _SERVER = "ullage"
-_WORDS = Words(prefix=f"mcp__{_SERVER}__", toolset=DEFAULT.toolset)
 _WHOLE = {
     "BASH_MAX_OUTPUT_LENGTH": "150000",
     "MAX_MCP_OUTPUT_TOKENS": "1000000",
@@ -57,6 +56,24 @@ _READ_BY_THE_MODEL: Mapping[str, tuple[_Path, ...]] = {
 }
 """Where a built-in tool's result has what the model reads of it; all else is for the program. Lines
 of `Read` are numbered behind the hooks: in a file that was cut the numbers would be wrong."""
+
+
+class _Server(dict[str, Any]):
+    """Our MCP server among those of some options."""
+
+
+def _words(server: str) -> Words:
+    """The wording of notices, where our server has this name."""
+    return Words(prefix=f"mcp__{server}__", toolset=DEFAULT.toolset)
+
+
+def _free_name(servers: Mapping[str, Any]) -> str:
+    """A name for our server that none of these has."""
+    name, number = _SERVER, 1
+    while name in servers:
+        number += 1
+        name = f"{_SERVER}{number}"
+    return name
 
 
 class UllageHooks(Portable, Closing):
@@ -91,6 +108,9 @@ class UllageHooks(Portable, Closing):
     ) -> Any:
         """Options with the hook, and the recall tools with leave to use them.
 
+        The server of the recall tools is called ``ullage``, or ``ullage2`` and so on where you
+        have one of that name.
+
         Args:
             conversation: its name, the same when it is resumed: what was cut in it opens in no
                 other.
@@ -104,45 +124,58 @@ class UllageHooks(Portable, Closing):
             raise ConfigError(
                 "mcp_servers", "a file names them", "Give them as a dict."
             )
+        servers = {
+            name: server
+            for name, server in options.mcp_servers.items()
+            if not isinstance(server, _Server)
+        }
+        name = _free_name(servers)
+        words = _words(name)
         hooks = dict(options.hooks or {})
-        matcher = HookMatcher(hooks=[partial(self._after, conversation)])
+        after = partial(self._after, conversation, words=words)
+        matcher = HookMatcher(hooks=[after])
         specs = DEFAULT.toolset.tools
         tools = [
             SdkMcpTool(
                 spec.name,
-                spec.description,
+                _description(spec, name),
                 dict(spec.parameters),
-                partial(self._open, conversation, spec.name),
+                partial(self._open, conversation, spec.name, words=words),
             )
             for spec in specs
         ]
-        server = {
-            **create_sdk_mcp_server(_SERVER, tools=tools),
-            "alwaysLoad": True,
-        }
+        servers[name] = _Server(
+            create_sdk_mcp_server(name, tools=tools), alwaysLoad=True
+        )
         return replace(
             options,
             hooks={
                 **hooks,
                 "PostToolUse": [*hooks.get("PostToolUse", ()), matcher],
             },
-            mcp_servers={**options.mcp_servers, _SERVER: server},
+            mcp_servers=servers,
             allowed_tools=[
                 *options.allowed_tools,
-                *(_WORDS.prefix + spec.name for spec in specs),
+                *(words.prefix + spec.name for spec in specs),
             ],
             env={**_WHOLE, **options.env},
         )
 
     async def _after(
-        self, conversation: str, result: Any, tool_use_id: Any, context: Any
+        self,
+        conversation: str,
+        result: Any,
+        tool_use_id: Any,
+        context: Any,
+        *,
+        words: Words,
     ) -> dict[str, Any]:
         """See `HookCallback`: what of a result goes to the model; nothing, where all of it may."""
         tool = result["tool_name"]
-        if _WORDS.is_recall(tool) or plain_tool_name(tool) in self._user_tools:
+        if words.is_recall(tool) or plain_tool_name(tool) in self._user_tools:
             return {}
         response, outputs = _cut(
-            tool, result["tool_response"], self._limit_chars
+            tool, result["tool_response"], self._limit_chars, words
         )
         if not outputs:
             return {}
@@ -159,17 +192,22 @@ class UllageHooks(Portable, Closing):
         return {"hookSpecificOutput": fields}
 
     async def _open(
-        self, conversation: str, name: str, arguments: Mapping[str, Any]
+        self,
+        conversation: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        words: Words | None = None,
     ) -> dict[str, Any]:
         """The answer to a call of a recall tool."""
+        words = words or _words(_SERVER)
         ask = partial(
             open_result,
             tenant=conversation,
-            words=_WORDS,
+            words=words,
             is_one_conversation=True,
         )
         answer = await run_sync(
-            ask, _WORDS.prefix + name, arguments, self._store
+            ask, words.prefix + name, arguments, self._store
         )
         return {
             "content": [{"type": "text", "text": answer.text}],
@@ -177,8 +215,16 @@ class UllageHooks(Portable, Closing):
         }
 
 
+def _description(spec: ToolSpec, server: str) -> str:
+    """What the model reads of a tool, and how notices may have named it before."""
+    if server == _SERVER:
+        return spec.description
+    former = _words(_SERVER).prefix + spec.name
+    return f"{spec.description}. Earlier notices name it {former}"
+
+
 def _cut(
-    tool: str, response: Any, limit_chars: int | None
+    tool: str, response: Any, limit_chars: int | None, words: Words
 ) -> tuple[Any, list[Output]]:
     """A result of the same shape with shorter texts, and the originals of those."""
     texts = {
@@ -193,7 +239,7 @@ def _cut(
         return response, outputs
     height = level(sizes, limit)
     for path, text in texts.items():
-        cut = cut_text(text, tool=name, limit_chars=height, words=_WORDS)
+        cut = cut_text(text, tool=name, limit_chars=height, words=words)
         if cut is not None:
             response = _with(response, path, cut[0])
             outputs.append(cut[1])

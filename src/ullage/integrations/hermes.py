@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from ullage import Limits, Usage
+from ullage import Limits, Session, Usage
 from ullage.core.errors import ConfigError, UllageError
 from ullage.doors.host import field
 from ullage.integrations._needs import needs
@@ -25,6 +25,7 @@ from ullage.integrations._sessions import HostSessions
 
 with needs("hermes"):
     from agent.context_engine import ContextEngine
+    from tools.registry import registry
 
 __all__ = ["UllageEngine", "register"]
 
@@ -78,6 +79,7 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
     def _begin(self) -> None:
         self._model, self._session_id, self._root = "", "", ""
         self._view: Any = None
+        self._shown = self.sessions.free(())
         self.context_length = self.threshold_tokens = 0
         self.on_session_reset()
 
@@ -93,6 +95,14 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
     def name(self) -> str:
         """What ``context.engine`` names."""
         return "ullage"
+
+    @property
+    def saved(self) -> Any:
+        """What all requests came to, and would have come to without ullage.
+
+        See `ullage.Sessions.saved`.
+        """
+        return self.sessions.saved
 
     # ── sessions ─────────────────────────────────────────────────────────────────────
 
@@ -183,13 +193,9 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
             return messages
         # what it goes on with is a history of its own, in a room of its own
         key = f"{self._root}\0{uuid4().hex}"
-        session = self.sessions.of(
-            key,
-            tenant=self._root,
-            model=self._model,
-            limits=self._limits_for(messages, current_tokens),
-        )
-        request = {"model": self._model, "messages": messages}
+        limits = self._limits_for(messages, current_tokens)
+        session = self._session(key, limits)
+        request = self._request_of(messages)
         try:
             view = session.fit(request)
             if force and view["messages"] == messages:
@@ -238,13 +244,9 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
             The messages to send; None: send them as they are.
         """
         window = budget_tokens or self.context_length
-        session = self.sessions.of(
-            self._root,
-            tenant=self._root,
-            model=self._model,
-            limits=Limits(window_tokens=window) if window else None,
-        )
-        request = {"model": self._model, "messages": request_messages}
+        limits = Limits(window_tokens=window) if window else None
+        session = self._session(self._root, limits)
+        request = self._request_of(request_messages)
         try:
             self._view = session.fit(request)
         except UllageError:
@@ -252,24 +254,48 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
         session.release()
         return list(self._view["messages"])
 
+    def _session(self, key: str, limits: Limits | None) -> Session:
+        """The session of a conversation; without recall where Hermes shows none of its tools."""
+        without: dict[str, Any] = {} if self._shown else {"recall": False}
+        return self.sessions.of(
+            key,
+            tenant=self._root,
+            model=self._model,
+            limits=limits,
+            **without,
+        )
+
+    def _request_of(self, messages: Any) -> dict[str, Any]:
+        """A request of these messages, with the recall tools as Hermes shows them."""
+        tools = [self.sessions.definition(tool) for tool in self._shown]
+        return {"model": self._model, "messages": messages, "tools": tools}
+
     # ── recall ───────────────────────────────────────────────────────────────────────
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """The recall tools."""
+        """The recall tools, under names that no other tool of Hermes has: it leaves out the later.
+
+        Hermes asks when it makes an agent, and whenever its tools change.
+        """
+        names = [tool.spec.name for tool in self.sessions.offered]
+        taken = {name for name in names if registry.get_entry(name)}
+        self._shown = self.sessions.free(taken)
+        specs = [tool.spec for tool in self._shown]
         return [
             {
                 "name": spec.name,
                 "description": spec.description,
                 "parameters": dict(spec.parameters),
             }
-            for spec in self.sessions.tools
+            for spec in specs
         ]
 
     def handle_tool_call(
         self, name: str, args: Mapping[str, Any], **kwargs: Any
     ) -> str:
         """Answer a call of a recall tool, as JSON: Hermes reads no other text."""
-        if name not in {spec.name for spec in self.sessions.tools}:
+        asked = {tool.spec.name: tool.asked for tool in self.sessions.offered}
+        if name not in asked:
             return json.dumps({"error": f"ullage has no tool {name}"})
         session = self.sessions.of(
             self._root, tenant=self._root, model=self._model
@@ -277,7 +303,7 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
         messages = list(kwargs.get("messages") or ())
         request = {"model": self._model, "messages": messages}
         try:
-            answer = session.answer(name, args, request=request)
+            answer = session.answer(asked[name], args, request=request)
         except UllageError as error:
             return json.dumps({"error": str(error)})
         return json.dumps(

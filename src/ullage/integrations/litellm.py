@@ -17,16 +17,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 from uuid import uuid4
 from weakref import finalize
 
 from ullage import AsyncSession
-from ullage.doors.host import AsyncClosing, Portable, field
+from ullage.doors.host import AsyncClosing, field
 from ullage.integrations._needs import needs
-from ullage.integrations._sessions import AsyncHostSessions, PendingCalls
+from ullage.integrations._sessions import (
+    Adapter,
+    AsyncHostSessions,
+    PendingCalls,
+)
 
 with needs("litellm"):
     from litellm.integrations.custom_logger import CustomLogger
@@ -42,7 +46,7 @@ _SENT = (
 LiteLLM's."""
 
 
-class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
+class UllageCallback(Adapter, CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an environment apart
     """Makes the requests of ``litellm.acompletion`` fit: of an application, a router, the proxy.
 
     A call belongs to the conversation that its ``metadata`` names as ``session_id``, or its
@@ -71,26 +75,50 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
             "openai-chat", store=store, **settings
         )
         self._calls, self.id = PendingCalls(), uuid4().hex
-        self._names = {spec.name for spec in self.sessions.tools}
+        self._offered = {
+            offered.spec.name: offered for offered in self.sessions.offered
+        }
+        self._taken: set[str] = set()
         self.tools: list[dict[str, Any]] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": spec.name,
-                    "description": spec.description,
-                    "parameters": dict(spec.parameters),
-                },
-            }
-            for spec in self.sessions.tools
+            self.sessions.definition(offered)
+            for offered in self.sessions.free(())
         ]
 
-    def owns(self, call: Any) -> bool:
+    def owns(self, call: Any, tools: Iterable[Any] | None = None) -> bool:
         """Whether a tool call is one for `open`, and none of a tool of the caller's.
 
         Args:
             call: a tool call, as the reply has it.
+            tools: those of the call that it came in reply to, yours and ours. None: those of the
+                newest call, of whichever conversation. They matter where one of yours has a name
+                of ours: then ours is called ``ullage_…``.
         """
-        return field(field(call, "function"), "name") in self._names
+        taken = self._taken if tools is None else self._names_beside(tools)
+        name = _name_of(call)
+        return name in self._offered and name not in taken
+
+    def _names_beside(self, tools: Iterable[Any]) -> set[str]:
+        """The names of the caller's own tools."""
+        return {_name_of(tool) for tool in tools if not self._is_ours(tool)}
+
+    def _is_ours(self, tool: Any) -> bool:
+        """Whether a definition is one of ours, also as an earlier version made it."""
+        offered = self._offered.get(_name_of(tool))
+        if offered is None:
+            return False
+        parameters = field(field(tool, "function"), "parameters")
+        names = {*(field(parameters, "properties") or ())}
+        our_names = [*offered.spec.parameters["properties"]]
+        return our_names[0] in names and names.issubset(our_names)
+
+    def _shown(self, tools: Sequence[Any]) -> list[Any]:
+        """The tools of a call, ours among them, with ours under names that nobody else has."""
+        self._taken = self._names_beside(tools)
+        free = self.sessions.free(self._taken)
+        if free and not free[0].prefix:
+            return [*tools]
+        agent_tools = [tool for tool in tools if not self._is_ours(tool)]
+        return [*agent_tools, *map(self.sessions.definition, free)]
 
     async def open(
         self, conversation: str, call: Any, messages: Any = ()
@@ -108,11 +136,10 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
         """
         session = self._session([None, conversation])
         request = {"messages": list(messages)}
-        function, call_id = field(call, "function"), str(field(call, "id"))
-        name, arguments = (
-            str(field(function, "name")),
-            field(function, "arguments"),
-        )
+        call_id = str(field(call, "id"))
+        arguments = field(field(call, "function"), "arguments")
+        offered = self._offered.get(_name_of(call))
+        name = _name_of(call) if offered is None else offered.asked
         answer = await session.answer(
             name, arguments, call_id, request=request
         )
@@ -146,7 +173,9 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
             for name in _SENT
             if kwargs.get(name) is not None
         }
-        offered = any(map(self.owns, request.get("tools", ())))
+        offered = any(map(self._is_ours, request.get("tools", ())))
+        if offered:
+            request["tools"] = self._shown(request["tools"])
         session = self._session(key, **({} if offered else {"recall": False}))
         place = kwargs["litellm_call_id"]
         view = await self._calls.begin(place, session, request)
@@ -186,6 +215,11 @@ class UllageCallback(Portable, CustomLogger, AsyncClosing):  # type: ignore[misc
 
     def _session(self, key: list[Any], **settings: Any) -> AsyncSession:
         return self.sessions.of(json.dumps(key), **settings)
+
+
+def _name_of(tool: Any) -> str:
+    """The name in a definition, or in a call."""
+    return str(field(field(tool, "function"), "name") or "")
 
 
 def _key(kwargs: Mapping[str, Any]) -> list[Any] | None:

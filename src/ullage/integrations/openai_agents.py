@@ -11,16 +11,18 @@ history; the session keeps all of it. The SDK's items are those of the Responses
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ullage import AsyncSession, ToolSpec
+from ullage import AsyncSession
 from ullage.doors.host import AsyncClosing, Portable
 from ullage.integrations._needs import needs
+from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     forbids,
     without_none,
@@ -40,7 +42,7 @@ __all__ = ["ConversationModels", "UllageModels"]
 _HELD_ELSEWHERE = ("previous_response_id", "conversation_id", "prompt")
 
 
-class UllageModels(Portable, AsyncClosing):
+class UllageModels(Adapter, AsyncClosing):
     """Models for any number of conversations, each within its window.
 
     Args:
@@ -50,7 +52,8 @@ class UllageModels(Portable, AsyncClosing):
             `ullage.Sessions`.
 
     Attributes:
-        tools: the recall tools, to be listed by every agent.
+        tools: the recall tools, to be listed by every agent: each under several names, of which
+            the model is shown the first that no tool of the agent's own has.
         sessions: the sessions, by the names of conversations.
 
     Raises:
@@ -68,7 +71,7 @@ class UllageModels(Portable, AsyncClosing):
         self.sessions = AsyncHostSessions(
             "openai-responses", store=store, **settings
         )
-        self.tools = [_tool(spec) for spec in self.sessions.tools]
+        self.tools = [_tool(offered) for offered in self.sessions.offered]
         self._models = models or MultiProvider()
 
     def of(self, conversation: str) -> ConversationModels:
@@ -77,7 +80,9 @@ class UllageModels(Portable, AsyncClosing):
         Args:
             conversation: its name: what the SDK's session keeps it under.
         """
-        return ConversationModels(self._models, self.sessions.of(conversation))
+        return ConversationModels(
+            self._models, self.sessions, self.sessions.of(conversation)
+        )
 
     async def close(self) -> None:
         """Let go of all conversations, and close the store."""
@@ -87,48 +92,70 @@ class UllageModels(Portable, AsyncClosing):
 class ConversationModels(Portable, ModelProvider):
     """The models of one conversation, and the session that all its agents share."""
 
-    def __init__(self, models: ModelProvider, session: AsyncSession) -> None:
-        self.session, self._models = session, models
+    def __init__(
+        self,
+        models: ModelProvider,
+        sessions: AsyncHostSessions,
+        session: AsyncSession,
+    ) -> None:
+        self.session, self._models, self._sessions = session, models, sessions
 
     def get_model(self, model_name: str | None) -> Model:
         """See `ModelProvider.get_model`."""
-        return _Fitted(
-            self._models.get_model(model_name), self.session, model_name or ""
-        )
+        model = self._models.get_model(model_name)
+        return _Fitted(model, self._sessions, self.session, model_name or "")
 
 
 class _Fitted(Model):
     """A model that is asked with views that fit."""
 
-    def __init__(self, model: Model, session: AsyncSession, name: str) -> None:
-        self._model, self._session = model, session
+    def __init__(
+        self,
+        model: Model,
+        sessions: AsyncHostSessions,
+        session: AsyncSession,
+        name: str,
+    ) -> None:
+        self._model, self._sessions, self._session = model, sessions, session
         self._name = str(getattr(model, "model", None) or name)
 
     async def get_response(self, *positional: Any, **named: Any) -> Any:
         """See `Model.get_response`. What is too long is cut deeper and asked once more."""
-        call = _named(positional, named)
+        call, tools = self._call_of(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             return await self._model.get_response(**call)
         create = partial(_ask, self._model.get_response, call)
         return await self._session.call(
-            create, **_request_of(call, self._name)
+            create, **_request_of(call, tools, self._name)
         )
 
     async def stream_response(
         self, *positional: Any, **named: Any
     ) -> AsyncIterator[Any]:
         """See `Model.stream_response`."""
-        call = _named(positional, named)
+        call, tools = self._call_of(positional, named)
         if any(call.get(key) for key in _HELD_ELSEWHERE):
             stream = self._model.stream_response(**call)
         else:
             create = partial(_ask, self._model.stream_response, call)
             stream = await self._session.call(
-                create, **_request_of(call, self._name)
+                create, **_request_of(call, tools, self._name)
             )
         async with aclosing(stream) as events:
             async for event in events:
                 yield event
+
+    def _call_of(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A call with each recall tool under one name, and the definitions of its tools."""
+        call = _named(positional, named)
+        handoffs = [_definition(handoff) for handoff in call["handoffs"]]
+        names = [handoff["name"] for handoff in handoffs]
+        tools, definitions = self._sessions.shown(
+            call["tools"], _definition, names
+        )
+        return {**call, "tools": tools}, [*definitions, *handoffs]
 
     async def close(self) -> None:
         """See `Model.close`."""
@@ -167,7 +194,9 @@ def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
     )
 
 
-def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _request_of(
+    call: Mapping[str, Any], tools: Sequence[dict[str, Any]], model: str
+) -> dict[str, Any]:
     """What of a call is sent, in the form of the Responses API."""
     items = call["input"]
     settings = call["model_settings"]
@@ -183,10 +212,7 @@ def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
         input=[{"role": "user", "content": items}]
         if isinstance(items, str)
         else list(items),
-        tools=[
-            _definition(tool) for tool in (*call["tools"], *call["handoffs"])
-        ]
-        or None,
+        tools=[*tools] or None,
         text={"format": {"type": "json_schema", "schema": form}}
         if form
         else None,
@@ -216,10 +242,20 @@ def _definition(tool: Any) -> dict[str, Any]:
     }
 
 
-def _tool(spec: ToolSpec) -> FunctionTool:
+def _tool(offered: OfferedTool) -> FunctionTool:
     """A recall tool, as the SDK runs it beside the agent's own."""
+    spec = offered.spec
 
-    async def run(context: Any, arguments: str) -> str:
+    def is_free(context: Any, agent: Any) -> bool:
+        # the SDK runs the last tool of a name, whichever the model was shown
+        return spec.name not in _names_beside(spec.description, agent)
+
+    async def run(context: Any, arguments: str) -> Any:
+        tool = await _tool_of_server(spec.name, context)
+        if tool is not None and tool.needs_approval is not False:
+            return f"{spec.name} needs approval: give it a name that no recall tool has."
+        if tool is not None:
+            return await tool.on_invoke_tool(context, arguments)
         models = getattr(context.run_config, "model_provider", None)
         if not isinstance(models, ConversationModels):
             return "There is nothing to read: this run was not given models of ullage."
@@ -228,11 +264,44 @@ def _tool(spec: ToolSpec) -> FunctionTool:
             "input": [],
         }  # after a restart the store has it
         answer = await models.session.answer(
-            spec.name, arguments, context.tool_call_id, request=request
+            offered.asked, arguments, context.tool_call_id, request=request
         )
         return answer.text
 
-    schema = dict(spec.parameters)
     return FunctionTool(
-        spec.name, spec.description, schema, run, strict_json_schema=False
+        spec.name,
+        spec.description,
+        dict(spec.parameters),
+        run,
+        strict_json_schema=False,
+        is_enabled=is_free,
     )
+
+
+def _names_beside(description: str, agent: Any) -> set[str]:
+    """The names of an agent's tools, but for those of this description.
+
+    What its MCP servers have is known where they keep what they listed last.
+    """
+    names = {
+        str(getattr(tool, "name", ""))
+        for tool in agent.tools
+        if getattr(tool, "description", "") != description
+    }
+    for server in getattr(agent, "mcp_servers", ()):
+        names.update(tool.name for tool in server.cached_tools or ())
+    return names
+
+
+async def _tool_of_server(name: str, context: Any) -> FunctionTool | None:
+    """The tool of this name that an MCP server has; None where there is none.
+
+    The SDK runs ours in its place, where the server does not keep what it listed.
+    """
+    agent: Any = getattr(context, "agent", None)
+    if not getattr(agent, "mcp_servers", ()):
+        return None
+    for tool in await agent.get_mcp_tools(context):
+        if tool.name == name:
+            return tool
+    return None

@@ -22,6 +22,7 @@ from ullage.core.turn.request import Header
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.state import wire_of
 from ullage.core.values.messages import Message
+from ullage.session.receipts.writer import SessionReceipts
 from ullage.session.state import SessionState
 
 if TYPE_CHECKING:
@@ -38,6 +39,15 @@ class HostMixin:
     settings: Settings
     _state: SessionState
     _state_lock: AbstractContextManager[bool]
+    _saved: SessionReceipts
+
+    def count_into(self, whole: SessionReceipts) -> None:
+        """Have each reply counted among those of many sessions as well.
+
+        Args:
+            whole: the sums of them all.
+        """
+        self._saved = SessionReceipts(whole)
 
     @property
     def learnt(self) -> Lessons:

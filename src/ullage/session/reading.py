@@ -44,7 +44,8 @@ class ReadMixin(PictureMixin):
     def __repr__(self) -> str:
         newest = self._state.newest
         size = "nothing was fitted yet" if newest is None else newest.summary
-        return f"<{type(self).__name__} {self.settings.policy.name}: {size}>"
+        policy = self.settings.policy.name
+        return f"<{type(self).__name__}, policy {policy}: {size}>"
 
     def _picture(self) -> OneWindow | None:
         newest = self._state.newest

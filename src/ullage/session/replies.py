@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from ullage.core.history.window import Window
 from ullage.core.turn.observing import observe
-from ullage.core.values.effects import Commit, Steps
+from ullage.core.values.effects import Commit, Record, Steps
 from ullage.core.values.usage import Usage
 from ullage.session.changes import Change
+from ullage.session.decisions.successor import rows_of
 from ullage.session.prompt_cache.breaks import answered
 from ullage.session.provider import reports
 from ullage.session.provider.refusals import learn_from
@@ -61,7 +62,7 @@ class ReplyMixin(TurnMixin):
             estimated_tokens=info.tokens,
             raw_tokens=receipts.raw_tokens(info, report.usage),
             outlining=self._outlining(info),
-            beside=sent.records,
+            beside=(*sent.records, *self._session_rows(info)),
         )
         spent = reports.spent_by(report, instead_of=earlier)
         self.budget.settle(self._account, report, info.model, info.estimate)
@@ -89,6 +90,12 @@ class ReplyMixin(TurnMixin):
         self._change(count)
         counted = None if earlier is None else earlier.usage
         yield from receipts.paid(info, report.usage, counted, caches=caches)
+
+    def _session_rows(self, info: RequestInfo) -> tuple[Record, ...]:
+        """The row of a conversation in its client session, where one is known."""
+        if self._outlining(info) is None:
+            return ()
+        return rows_of(info, self.settings, time.time())
 
     def _leave_unreported(
         self, info: RequestInfo, report: Unreadable, window: Window | None

@@ -31,6 +31,7 @@ from ullage.core.values.authors import named_tools
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
+from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT
 from ullage.session.arguments import check_names
@@ -43,7 +44,12 @@ from ullage.session.closing import (
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun, run
 from ullage.session.receipts.holdout import checked, is_held_out
-from ullage.session.receipts.writer import ReceiptWriter, aclose, close
+from ullage.session.receipts.writer import (
+    ReceiptWriter,
+    SessionReceipts,
+    aclose,
+    close,
+)
 from ullage.session.session import Session
 from ullage.session.spend.budget import Budget
 from ullage.session.spend.calls import Spent
@@ -150,7 +156,7 @@ class _Sessions(Portable, Generic[S]):
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
-        self._holdout = checked(holdout)
+        self._holdout, self._saved = checked(holdout), SessionReceipts()
         self._budget, self._most, self._most_bytes = budget, most, most_bytes
         self._older_bytes = older_bytes
         self._lock = RLock()  # a session is collected wherever Python likes
@@ -314,7 +320,18 @@ class _Sessions(Portable, Generic[S]):
             **self._settings,
             **settings,
         }
-        return self._create(options)
+        session = self._create(options)
+        session.count_into(self._saved)
+        return session
+
+    @property
+    def saved(self) -> ReceiptTotals:
+        """What the requests of all sessions came to, and would have come to without ullage.
+
+        Sessions that were let go are among them; what came before a restart is not.
+        ``print(sessions.saved)`` says it in a sentence.
+        """
+        return self._saved.totals
 
     def pay_beside(
         self, usage: Usage, model: str, *, tenant: str, client: str

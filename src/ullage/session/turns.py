@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from ullage.core.contract.policy import Policy
-from ullage.core.errors import ConfigError, OverLimitError
+from ullage.core.errors import ConfigError, OverLimitError, StoreError
 from ullage.core.history.window import Window
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.filling import Asking
@@ -25,7 +25,8 @@ from ullage.core.turn.turn import turn
 from ullage.core.values.effects import Steps
 from ullage.session.changes import Change
 from ullage.session.copies import CopyMixin
-from ullage.session.decisions.deciding import DecisionMixin
+from ullage.session.decisions.deciding import DecisionMixin, with_records
+from ullage.session.decisions.successor import go_along
 from ullage.session.host import HostMixin
 from ullage.session.prompt_cache.breaks import look_back
 from ullage.session.provider import reports
@@ -57,6 +58,9 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
             self._make_view, request, kind, may_add_tools=may_add_tools
         )
         view, info = yield from make_view()
+        # what a user decided before the client compacted its history is shown at once
+        if (yield from self._bring_along(info)):
+            view, info = yield from make_view()
         claim = partial(self._largest_claim, info)
         has_room = self.budget.claim(self._account, claim)
         # the budget is spent: the view is made once more, with the request to sum up
@@ -70,6 +74,22 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
             self.budget.claim_wrap_up(self._account, last_claim, added_tokens)
         self.budget.send(self._account, partial(reports.under_way, info))
         return view
+
+    def _bring_along(self, info: RequestInfo) -> Steps[bool]:
+        """Take over what a user decided in the conversation that this one follows.
+
+        Returns:
+            Whether the view is to be made again, to show it.
+        """
+        if not self.settings.client_session or self._outlining(info) is None:
+            return False
+        ledger = self._state.persisted.ledger
+        try:
+            records = yield from go_along(info, ledger, self.settings)
+        except StoreError:
+            return False  # nothing hangs on it: it is tried with the next view
+        self._change(lambda state: (with_records(state, records), ()))
+        return any(record.kind == "decision" for record in records)
 
     def _make_view(
         self,

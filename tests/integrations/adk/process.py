@@ -123,7 +123,7 @@ class Process:
     def __init__(self, folder, *, budget=None, **settings):
         more = {} if budget is None else {"budget": lambda: budget}
         self.ullage = UllageAdkPlugin(policy="default", **more, **settings)
-        self.folder = folder
+        self.folder, self.taken = folder, []
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -173,7 +173,9 @@ class Process:
 
     async def _run(self, script, part, name, *, stream=False, inner=None):
         app = App(
-            name=APP, root_agent=_agent(script, inner), plugins=[self.ullage]
+            name=APP,
+            root_agent=_agent(script, inner, self.taken),
+            plugins=[self.ullage],
         )
         runner = Runner(
             app=app,
@@ -202,8 +204,9 @@ def _is_adks(part):
     ) or "requires confirmation" in str(part.function_response)
 
 
-def _agent(script, inner=None):
+def _agent(script, inner, taken):
     tools = [look, turn, FunctionTool(sign, require_confirmation=True)]
+    tools += map(outputs.story, taken)
     if inner is not None:
         tools.append(
             AgentTool(Agent(name="ask", model=inner, tools=[look, turn]))
@@ -254,3 +257,9 @@ def forbids(asked):
     """Whether tools were forbidden."""
     chosen = asked.tool_config and asked.tool_config.function_calling_config
     return bool(chosen and chosen.mode == "NONE")
+
+
+def offered(asked):
+    """The names of the functions of a request."""
+    declared = (tool.function_declarations or () for tool in asked.tools)
+    return [function.name for functions in declared for function in functions]

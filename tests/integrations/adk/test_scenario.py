@@ -15,3 +15,6 @@ from tests.integrations.adk import process
 )  # ADK's own, of an agent as a tool
 class TestScenario(scenario.Scenario):
     driver = process
+    name_at_last = scenario.OURS[
+        1
+    ]  # ullage adds it, and breaks no prefix for it

@@ -1,6 +1,7 @@
 """Claude Code, as the SDK brings and runs it, with our hook and our tools."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -9,7 +10,12 @@ pytest.importorskip(
     reason="claude-agent-sdk is not installed (make claude-agent-sdk)",
 )
 
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    HookMatcher,
+    SdkMcpTool,
+    create_sdk_mcp_server,
+)
 
 from tests.integrations.claude_agent_sdk.world import (
     LOOK,
@@ -255,3 +261,66 @@ def test_what_is_given_stays_and_comes_first():
 def test_servers_in_a_file_are_refused():
     with pytest.raises(ConfigError):
         UllageHooks().of("t", ClaudeAgentOptions(mcp_servers="servers.json"))
+
+
+# A server of the user's that has the name of ours
+
+
+def mine(*names):
+    """Servers of the user's, under these names, each with a tool of our name."""
+
+    async def tell(arguments):
+        told = f"And then, in {arguments['chapter']}, it rained."
+        return {"content": [{"type": "text", "text": told}]}
+
+    tool = SdkMcpTool(GREP, "Goes on with a story.", {"chapter": str}, tell)
+    return {name: create_sdk_mcp_server(name, tools=[tool]) for name in names}
+
+
+def test_a_server_of_the_users_keeps_its_name_and_ours_opens_all_the_same(
+    tmp_path,
+):
+    searched = f"mcp__ullage2__{GREP}"
+    theirs = f"mcp__ullage__{GREP}"
+
+    def search(shown):
+        assert f"{searched}(" in shown[0]
+        assert f"{theirs}(" not in shown[0]
+        ask = {"tool_call_id": ref_of(shown), "pattern": "needle"}
+        return Reply("", [Call(searched, ask)])
+
+    steps = [
+        Reply("", looks(1)),
+        search,
+        Reply("", [Call(theirs, {"chapter": "two"})]),
+        "In the fourth drawer.",
+    ]
+    with scripted(steps) as server, UllageHooks() as ullage:
+        options = options_of(server, tmp_path)
+        options.mcp_servers.update(mine("ullage"))
+        options.allowed_tools.append(theirs)
+        asyncio.run(ask(ullage.of("t", options)))
+        _, found, told = results(server.requests[-1])
+        names = [tool["name"] for tool in server.requests[0].body["tools"]]
+    assert searched in names
+    assert NEEDLE in found
+    assert told == "And then, in two, it rained."
+
+
+def test_ours_takes_the_first_name_that_is_free_and_says_how_it_was_called():
+    servers = mine("ullage", "ullage2")
+    given = ClaudeAgentOptions(mcp_servers=servers)
+    made = UllageHooks().of("t", given)
+    assert list(made.mcp_servers) == ["ullage", "ullage2", "ullage3"]
+    assert made.mcp_servers["ullage"] is servers["ullage"]
+    assert made.allowed_tools == [f"mcp__ullage3__{GREP}"]
+    said = shown_of(after(made, LOOK, big(1)))
+    assert f"mcp__ullage3__{GREP}(" in json.dumps(said)
+    assert after(made, f"mcp__ullage3__{GREP}", big(1)) == {}
+    assert after(made, f"mcp__ullage__{GREP}", big(1)) != {}
+
+
+def test_options_that_have_our_server_already_are_given_no_second_one():
+    ullage = UllageHooks()
+    made = ullage.of("t", ullage.of("t"))
+    assert list(made.mcp_servers) == ["ullage"]

@@ -22,11 +22,12 @@ from tests.integrations.hermes.world import (
     says,
     upstream,
 )
-from tests.integrations.outputs import big, refs_in
+from tests.integrations.outputs import GREP, big, names_in, refs_in, story
 from ullage.core.errors import ConfigError
 from ullage.integrations.hermes import UllageEngine, register
 
 LINES = 1_500
+OURS = [GREP, f"ullage_{GREP}", f"ullage2_{GREP}"]
 USER = {"role": "user", "content": "Find the slowest task."}
 
 
@@ -231,3 +232,66 @@ def test_the_entry_point_registers_the_engine(folder):
 
     register(context := Context())
     assert context.engine.name == "ullage"
+
+
+@pytest.fixture
+def taken(request):
+    """Names of tools of the user's, as a plugin of Hermes registers them."""
+    from tools.registry import registry
+
+    def tell(arguments, **more):
+        return json.dumps(story(GREP)(arguments["chapter"]))
+
+    properties = {"chapter": {"type": "string"}}
+    for name in request.param:
+        schema = {
+            "name": name,
+            "description": "Goes on with a story.",
+            "parameters": {"type": "object", "properties": properties},
+        }
+        registry.register(name, "mine", schema, tell)
+    yield request.param
+    for name in request.param:
+        registry.deregister(name)
+
+
+@pytest.mark.parametrize("taken", [OURS[:1], OURS[:2]], ids=len, indirect=True)
+def test_a_tool_of_the_users_keeps_its_name_and_ours_opens_all_the_same(
+    folder, taken
+):
+    ours = OURS[len(taken)]
+
+    def script(request):
+        step = len(server.sent)
+        if step <= 6:
+            path = str(folder / f"{step - 1}.log")
+            return calls(
+                f"c{step}", "read_file", path=path, offset=1, limit=LINES
+            )
+        if step == 7:
+            ref = refs_in(text_of(request["messages"]))[0]
+            arguments = {"tool_call_id": ref, "pattern": "task 777"}
+            return calls("c7", ours, **arguments)
+        if step == 8:
+            return calls("c8", GREP, chapter="two")
+        return says("Found.")
+
+    with upstream(script) as server:
+        talking = agent(server, session_id="one", toolsets=["mine"])
+        talking.run_conversation("Find the slowest task.")
+    *_, asked, told = [request["messages"] for request in server.sent]
+    for request in server.sent:
+        names = [tool["function"]["name"] for tool in request["tools"]]
+        shown = [name for name in names if name.endswith(GREP)]
+        assert sorted(shown) == sorted([*taken, ours])
+    assert {*names_in(text_of(asked))} == {ours}
+    assert "took 749 ms for task 777" in asked[-1]["content"]
+    assert "And then, in two, it rained." in told[-1]["content"]
+
+
+@pytest.mark.parametrize("taken", [OURS], ids=len, indirect=True)
+def test_where_the_user_has_every_name_no_notice_names_a_tool(taken):
+    engine = engine_for()
+    assert engine.get_tool_schemas() == []
+    shorter = engine.compress(history(6), current_tokens=120_000)
+    assert names_in(text_of(shorter)) == []

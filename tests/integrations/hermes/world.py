@@ -125,7 +125,7 @@ def home(folder):
     sys.path.insert(0, str(info.parent))
 
 
-def agent(server, **options):
+def agent(server, toolsets=(), **options):
     """An agent of Hermes that reads files, and asks the server."""
     from run_agent import AIAgent
 
@@ -135,7 +135,7 @@ def agent(server, **options):
         provider="custom",
         api_mode="chat_completions",
         model=MODEL,
-        enabled_toolsets=["file", "context_engine"],
+        enabled_toolsets=["file", "context_engine", *toolsets],
         quiet_mode=True,
         skip_context_files=True,
         skip_memory=True,

@@ -15,6 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, interrupt
 
+from tests.integrations import outputs
 from tests.integrations.langchain.world import (
     Streaming,
     agent_of,
@@ -62,6 +63,7 @@ class Process:
             folder / "threads.db",
             UllageMiddleware(**settings),
         )
+        self.taken = []
         self.saver = SqliteSaver(
             sqlite3.connect(self.file, check_same_thread=False)
         )
@@ -106,7 +108,8 @@ class Process:
             )
             return said["messages"][-1].text
 
-        tools = [look, turn, sign, *([ask] if inner else ())]
+        stories = map(outputs.story, self.taken)
+        tools = [look, turn, sign, *stories, *([ask] if inner else ())]
         return agent_of(script, self.ullage, tools, checkpointer=self.saver)
 
 
@@ -118,6 +121,7 @@ class Awaited:
             folder / "threads.db",
             UllageMiddleware(**settings),
         )
+        self.taken = []
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -158,7 +162,8 @@ class Awaited:
                 "messages"
             ][-1].text
 
-        tools = [look, turn, sign, *([ask] if inner else ())]
+        stories = map(outputs.story, self.taken)
+        tools = [look, turn, sign, *stories, *([ask] if inner else ())]
         async with AsyncSqliteSaver.from_conn_string(str(self.file)) as saver:
             yield agent_of(script, self.ullage, tools, checkpointer=saver)
 
@@ -197,3 +202,12 @@ def faults(sent):
 def forbids(asked):
     """Whether tools were forbidden."""
     return asked.get("tool_choice") in ("none", {"type": "none"})
+
+
+def offered(asked):
+    """The names of the tools of a request."""
+    return [_name(tool) for tool in asked["tools"]]
+
+
+def _name(tool):
+    return getattr(tool, "name", None) or tool["function"]["name"]

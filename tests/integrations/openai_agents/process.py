@@ -13,6 +13,7 @@ from agents import (
     function_tool,
 )
 
+from tests.integrations import outputs
 from tests.integrations.openai_agents import world
 from tests.integrations.openai_agents.world import (
     calls,
@@ -57,7 +58,7 @@ class Script(Model):
     async def _take(self, named):
         step = self.steps[len(self.sent)]
         self.sent.append(named["input"])
-        self.asked.append(named["model_settings"])
+        self.asked.append(named)
         if isinstance(step, Hang):
             await step.forever()
 
@@ -80,7 +81,7 @@ class Process:
     """Models for all conversations; a run that waits is kept as the SDK writes it."""
 
     def __init__(self, folder, **settings):
-        self.folder = folder
+        self.folder, self.taken = folder, []
         self.ullage = UllageModels(
             _Models(), store=folder / "ullage.db", **settings
         )
@@ -135,7 +136,8 @@ class Process:
         return SQLiteSession(name, self.folder / "sessions.db")
 
     def _agent(self, script, inner=None):
-        tools = [look, turn, sign, *self.ullage.tools]
+        stories = [function_tool(outputs.story(name)) for name in self.taken]
+        tools = [look, turn, sign, *stories, *self.ullage.tools]
 
         @function_tool
         async def ask(request: str) -> str:
@@ -183,4 +185,9 @@ def faults(sent):
 
 def forbids(asked):
     """Whether tools were forbidden."""
-    return asked.tool_choice == "none"
+    return asked["model_settings"].tool_choice == "none"
+
+
+def offered(asked):
+    """The names of the tools of a request."""
+    return [tool.name for tool in asked["tools"]]

@@ -11,6 +11,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
+from tests.integrations import outputs
 from tests.integrations.pydantic_ai import world
 from tests.integrations.pydantic_ai.world import (
     Script,
@@ -42,6 +43,7 @@ class Process:
 
     def __init__(self, folder, **settings):
         self.folder, self.ullage = folder, UllageCapability(**settings)
+        self.taken = []
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -99,6 +101,7 @@ class Process:
 
     def _agent(self, script, inner):
         tools = [look, turn, Tool(sign, requires_approval=True)]
+        tools += map(outputs.story, self.taken)
         if inner is not None:
             colleague = world.agent_of(inner, self.ullage)
 
@@ -145,3 +148,8 @@ def faults(sent):
 def forbids(asked):
     """Whether tools were forbidden."""
     return (asked.model_settings or {}).get("tool_choice") == "none"
+
+
+def offered(asked):
+    """The names of the tools of a request."""
+    return [tool.name for tool in asked.function_tools]

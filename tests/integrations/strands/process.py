@@ -4,6 +4,7 @@ from strands import tool
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
+from tests.integrations import outputs
 from tests.integrations.scenario import Item
 from tests.integrations.strands.world import (
     Scripted,
@@ -44,6 +45,7 @@ class Process:
 
     def __init__(self, folder, **settings):
         self.folder, self.ullage = folder, UllageStrandsPlugin(**settings)
+        self.taken = []
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -72,7 +74,8 @@ class Process:
         manager = FileSessionManager(
             session_id=name, storage_dir=str(self.folder)
         )
-        tools = [look, turn, sign]
+        stories = [tool(outputs.story(name)) for name in self.taken]
+        tools = [look, turn, sign, *stories]
         if inner is not None:
             colleague = agent_of(inner, self.ullage)
 
@@ -123,3 +126,8 @@ def faults(sent):
 def forbids(asked):
     """Strands cannot forbid tools."""
     return None
+
+
+def offered(asked):
+    """The names of the tools of a request."""
+    return [spec["name"] for spec in asked["tools"]]

@@ -7,16 +7,19 @@ pytest.importorskip(
 )
 
 from strands.session.file_session_manager import FileSessionManager
+from strands.tools.tools import PythonAgentTool
 from strands.types.session import decode_bytes_values
 
-from tests.integrations.outputs import NEEDLE
+from tests.integrations.outputs import NEEDLE, names_in, refs_in, story
 from tests.integrations.strands.world import (
     GREP,
     Scripted,
     agent_of,
     calls,
     recalls,
+    results,
     says,
+    text_of,
 )
 from ullage import Budget, FormatError, Limits
 from ullage.integrations.strands import HOST, UllageStrandsPlugin
@@ -129,3 +132,52 @@ def test_an_edited_message_is_another_one_and_the_rest_the_same_objects():
 def test_a_picture_that_left_comes_back_as_what_it_was():
     message = HOST.parse({"role": "user", "content": [PNG]}, "messages[0]")
     assert decode_bytes_values(message.parts[0].block) == PNG
+
+
+class _Told(PythonAgentTool):
+    """A tool that takes no other's place, as those of MCP servers."""
+
+    supports_hot_reload = False
+
+
+def told():
+    """A tool of our name."""
+    tell = story(GREP)
+
+    def run(call, **more):
+        content = [{"text": tell(**call["input"])}]
+        return {
+            "toolUseId": call["toolUseId"],
+            "status": "success",
+            "content": content,
+        }
+
+    properties = {"chapter": {"type": "string"}}
+    schema = {"json": {"type": "object", "properties": properties}}
+    spec = {"name": GREP, "description": "Tells.", "inputSchema": schema}
+    return _Told(GREP, spec, run)
+
+
+def test_an_agent_that_is_given_a_tool_of_our_name_under_way_keeps_it():
+    """Strands takes no name twice: a tool that is loaded later would be refused."""
+    first = calls(("look", {"n": 1}))
+    model = Scripted([first, recalls, says("There.")])
+    agent = agent_of(model, UllageStrandsPlugin())
+    agent("Find the needle.")
+    mine = told()
+    agent.tool_registry.process_tools([mine])
+    assert agent.tool_registry.registry[GREP] is mine
+    with pytest.raises(ValueError, match="already exists"):
+        agent.tool_registry.process_tools([told()])
+
+    def searches(messages):
+        text = text_of(messages)
+        arguments = {"tool_call_id": refs_in(text)[-1], "words": "needle"}
+        return calls((names_in(text)[-1], arguments))
+
+    tells = calls((GREP, {"chapter": "two"}))
+    model.script, model.sent = [searches, tells, says("Done.")], []
+    agent("Once more.")
+    *_, found, story_told = results(agent.messages)
+    assert NEEDLE in found
+    assert story_told == "And then, in two, it rained."

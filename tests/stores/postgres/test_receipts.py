@@ -3,10 +3,12 @@
 import asyncio
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests.docs import blocks_of
 from ullage.stores.postgres import AsyncPostgresStore, PostgresStore, receipts
 from ullage.testing._samples import receipt
 
@@ -63,3 +65,22 @@ def test_a_row_is_written_with_what_it_says(server):
         store.keep_receipts([kept])
         query = "SELECT sent_usd, is_open FROM ullage.receipts WHERE writer = 'row'"
         assert db.execute(query).fetchall() == [(0.5, 1)]
+
+
+def test_the_query_of_the_documentation_leaves_out_what_was_held_out(server):
+    page = Path(__file__).parents[3] / "docs" / "report.md"
+    (query,) = (
+        block.text
+        for block in blocks_of(page.read_text(encoding="utf-8"))
+        if block.kind == "sql" and "convert_from" in block.text
+    )
+    fitted = receipt("asked in words", 4, tenant="the team of the page")
+    out = replace(
+        fitted,
+        writer="held out",
+        key=replace(fitted.key, is_held_out=True),
+    )
+    with closing(PostgresStore(server.url)) as store, server.connect() as db:
+        store.keep_receipts([fitted, out])
+        rows = db.execute(query).fetchall()
+    assert (fitted.key.day, "the team of the page", 1.0, 2.0) in rows

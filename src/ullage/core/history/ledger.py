@@ -5,6 +5,8 @@ in the history and yet has a say in the view is in here, and nowhere else:
 
     batch      the edits of one decision; written once, first writer wins
     decision   what a user decided here (`ullage.core.values.decisions`); written once
+    follows    which conversation a client summed up here, once its decisions went along; written
+               once
     opened     what decides from here on: fingerprint, reasoning family, recall; written once
     seen       what of the request sent here no history tells: which tools might be called, and
                which messages of it had changed at an old place
@@ -34,7 +36,7 @@ from ullage.core.values.decisions import Decision
 from ullage.core.values.edits import Batch
 from ullage.core.values.effects import Record
 
-_NUMBERED = ("batch", "decision", "opened", "seen")
+_NUMBERED = ("batch", "decision", "follows", "opened", "seen")
 """Kinds that are written once, one after the other; of the others the newest value counts."""
 PARTED = "."
 """Stands between the two parts of a fingerprint (`PolicyRecord.policy_fingerprint`)."""
@@ -149,6 +151,7 @@ class Entry(Struct, frozen=True):
     latest: bytes = b""
     decisions: tuple[Decision, ...] = ()
     outlined: int = 0
+    follows: bytes = b""
 
     @property
     def is_by_user(self) -> bool:
@@ -249,6 +252,23 @@ class Ledger(Struct, frozen=True, eq=False):
             key, "decision", len(entry.decisions), _encode(decision)
         )
         return self._put(key, decisions=(*entry.decisions, decision)), record
+
+    def with_follows(
+        self, key: bytes, name: str, records: Iterable[Record]
+    ) -> tuple[Ledger, Record]:
+        """The ledger which knows the conversation that this one follows, and its record.
+
+        It is of these records alone: of two writers with different ones the first counts.
+
+        Args:
+            key: where its client summed up the other one.
+            name: of the other one.
+            records: the decisions that went along.
+        """
+        mark = canon.extend(b"", b"".join(record.data for record in records))
+        follows = f"{name} {mark.hex()}".encode()
+        record = Record(key, "follows", 0, follows)
+        return self._put(key, follows=follows), record
 
     def with_observed(
         self, key: bytes, observed: UsageRecord
@@ -357,8 +377,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
                 return replace(entry, shown=_shown(data))
             case "outline":
                 return replace(entry, outlined=_outlined(data).length)
-            case "latest":
-                return replace(entry, latest=data)
+            case "latest" | "follows":
+                return replace(entry, **{record.kind: data})
     except (msgspec.MsgspecError, ValueError):
         pass
     return entry
@@ -471,6 +491,8 @@ def _records(key: bytes, entry: Entry) -> Iterator[Record]:
     for decision in entry.decisions:
         ledger, record = ledger.with_decision(key, decision)
         yield record
+    if entry.follows:
+        yield Record(key, "follows", 0, entry.follows)
     for opened in entry.policies:
         ledger, record = ledger.with_policy(key, opened)
         yield record

@@ -10,7 +10,7 @@ store, and decides by it, works on these.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -48,9 +48,13 @@ _PATH = re.compile(
     re.IGNORECASE,
 )
 """An argument that names a file, as the tools of agents call it."""
-_COMPACTED = ("This session is being continued from a previous conversation",)
-"""How a history begins that its client compacted: Claude Code's words. Of other clients no words
-are known that stand first."""
+_SUMMARIES = (
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+)
+"""How the summary begins to which a client compacts its history: Claude Code's words, Codex's."""
+_ASKS_FOR_SUMMARY = "What did we do so far?"
+"""What opencode has the user ask before the summary, which is a reply."""
 
 
 class Item(Struct, frozen=True, array_like=True):
@@ -229,7 +233,7 @@ def whole_outline(
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
-        is_compacted=_is_compacted(transcript.messages[0]),
+        is_compacted=summed_up(transcript.messages) > 0,
     )
 
 
@@ -239,6 +243,18 @@ def outline_of(record: Record) -> Outline | None:
         return _decode(record.data)
     except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def outline_among(records: Iterable[Record]) -> Outline | None:
+    """The outline that one of some records holds; None where none does.
+
+    Args:
+        records: of one place.
+    """
+    for record in records:
+        if record.kind == "outline":
+            return outline_of(record)
+    return None
 
 
 def transcript_of(outlines: Sequence[Outline]) -> Transcript:
@@ -271,12 +287,32 @@ def _newest_outline(
     return b"", 0
 
 
-def _is_compacted(first: Message) -> bool:
-    """Whether a history begins with a summary of its client's; reminders may stand before it."""
-    texts = [part.text for part in first.parts if isinstance(part, Text)]
-    return first.role == "user" and any(
-        text.lstrip().startswith(_COMPACTED) for text in texts
-    )
+def summed_up(messages: Sequence[Message]) -> int:
+    """How long a history is up to its client's summary of an earlier one; 0: it has none.
+
+    The summary stands before the first reply, or is that reply; reminders, and what the user said,
+    may stand before it.
+
+    Args:
+        messages: of the history.
+    """
+    asks = False
+    for length, message in enumerate(messages, 1):
+        if message.role == "assistant":
+            return length if asks else 0
+        if message.role != "user":
+            continue
+        texts = _texts_of(message)
+        if any(text.startswith(_SUMMARIES) for text in texts):
+            return length
+        asks = texts == [_ASKS_FOR_SUMMARY]
+    return 0
+
+
+def _texts_of(message: Message) -> list[str]:
+    return [
+        part.text.lstrip() for part in message.parts if isinstance(part, Text)
+    ]
 
 
 def _title(transcript: Transcript, length: int) -> str:

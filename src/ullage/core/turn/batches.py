@@ -85,6 +85,7 @@ class Walk(Struct):
         cuts: Sequence[ProposedEdit],
         *,
         decision: str = "",
+        kept: Sequence[Output] = (),
     ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
@@ -93,6 +94,7 @@ class Walk(Struct):
             key: where.
             cuts: what is shown.
             decision: the name of the user's decision that they carry out: it is kept in any case.
+            kept: what stays in the view by it, and is put into the store as well.
         """
         if not cuts and not decision:
             return
@@ -108,8 +110,11 @@ class Walk(Struct):
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
         self.builder.invalidate_past(key)
-        self.record(stage, key, edits, tokens_before, decision)
+        keeps = tuple(output.ref for output in kept)
+        self.record(stage, key, edits, tokens_before, decision, keeps)
         self.set_aside(cuts)
+        for output in kept:
+            self.outputs[output.ref] = output
 
     def record(
         self,
@@ -118,6 +123,7 @@ class Walk(Struct):
         edits: tuple[Edit, ...],
         tokens_before: int,
         decision: str = "",
+        keeps: tuple[str, ...] = (),
     ) -> None:
         """Write a batch of edits that are shown to the ledger."""
         batch = Batch(
@@ -127,6 +133,7 @@ class Walk(Struct):
             tokens_before=tokens_before,
             tokens_after=self.window.estimate,
             decision=decision,
+            keeps=keeps,
         )
         self.ledger, record = self.ledger.with_batch(key, batch)
         self.records.append(record)

@@ -84,7 +84,7 @@ def carry_out(walk: Walk, hand: UserDecisions, key: bytes) -> None:
     for entered in hand.decisions:
         if not entered.carried_out:
             continue
-        if _is_unread(walk.window, entered) or _is_lost(walk, entered):
+        if _is_unread(walk, entered) or _is_lost(walk, entered):
             _carry_out(walk, entered, key)
 
 
@@ -99,9 +99,12 @@ def described(decision: Decision, transcript: Transcript) -> str:
     """A decision in a few words, such as ``pin message 12``; no content."""
     if decision.undoes is not None:
         return f"undo {name_of(decision.undoes)}"
+    origin = ""
+    if decision.origin:
+        origin = f", carried from conversation {decision.origin}"
     if decision.target is None:
-        return decision.verb
-    return f"{decision.verb} {place_of(decision.target, transcript)}"
+        return f"{decision.verb}{origin}"
+    return f"{decision.verb} {place_of(decision.target, transcript)}{origin}"
 
 
 def place_of(target: Target, transcript: Transcript) -> str:
@@ -127,17 +130,26 @@ def _waits_for_batch(entered: DecisionEntry) -> bool:
     return decision.verb == "restore" and decision.when == "batch"
 
 
-def _is_unread(window: Window, entered: DecisionEntry) -> bool:
-    """Whether a note stands where the provider does not read any more."""
+def _is_unread(walk: Walk, entered: DecisionEntry) -> bool:
+    """Whether a note stands where the provider does not read any more, or nowhere.
+
+    It stands nowhere where the user rewound the history, or the client changed it, to before the
+    message that it stood behind.
+    """
+    window = walk.window
     if entered.decision.verb != "note":
         return False
     for placed in window.added:
-        if (
-            placed.edit.name == entered.name
-            and placed.message_index < window.read_from
-        ):
-            return True
-    return False
+        if placed.edit.name == entered.name:
+            return placed.message_index < window.read_from
+    for made in entered.carried_out:
+        batch = batch_of(made, walk.ledger)
+        for edit in () if batch is None else batch.edits:
+            if not isinstance(edit, Insert):
+                continue
+            if window.transcript.find(edit.after) is not None:
+                return False  # the guard took it out
+    return True
 
 
 def _is_lost(walk: Walk, entered: DecisionEntry) -> bool:
@@ -194,13 +206,25 @@ def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     tokens_before = window.estimate
     if bound < window.size:
         lawful += left_out(window, bound, lawful)
-    walk.keep(STAGE, key, lawful, decision=entered.name)
+    kept = _pinned_outputs(window, decision)
+    walk.keep(STAGE, key, lawful, decision=entered.name, kept=kept)
     returns = decision.verb == "restore" and decision.when != "end"
     if returns and decision.target is not None:
         # it is in its place again: the guard takes others before it
         locations = locations_of(window.transcript, decision.target)
         walk.builder.pin(window.pins.also(locations))
     walk.events.append(_event(window, entered, place, start, tokens_before))
+
+
+def _pinned_outputs(window: Window, decision: Decision) -> list[Output]:
+    """What a pin keeps in the view, to be kept in the store as well."""
+    outputs: list[Output] = []
+    if decision.verb == "pin" and decision.target is not None:
+        for location in locations_of(window.transcript, decision.target):
+            output = window.transcript.output(location)
+            if output is not None:
+                outputs.append(output)
+    return outputs
 
 
 def _pins_again(
@@ -440,12 +464,17 @@ def _added(
 ) -> Sequence[ProposedEdit] | None:
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript = window.transcript
-    message = transcript.messages[window.size - 1]
+    size = window.size
+    while size > 1 and transcript.messages[size - 1].before_reply:
+        size -= (
+            1  # what the system says before the reply stays behind the text
+        )
+    message = transcript.messages[size - 1]
     if message.role not in ("user", "tool") or message.is_control:
         return None
-    if not transcript.closed(window.size):
+    if not transcript.closed(size):
         return None
-    end = transcript.chain[window.size]
+    end = transcript.chain[size]
     return [ProposedEdit(Insert(end, text, reason, entered.name), ())]
 
 

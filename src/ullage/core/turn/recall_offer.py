@@ -7,14 +7,19 @@ known of is offered them from its start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from msgspec.json import decode
 
 from ullage.core.errors import ConfigError
 from ullage.core.history import canon
 from ullage.core.history.ledger import PolicyRecord
+from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Cuts, Offer
 from ullage.core.turn.settings import Settings
+from ullage.core.values.toolset import Toolset
 
 if TYPE_CHECKING:
     from ullage.core.turn.caches import HistoryCache
@@ -123,10 +128,9 @@ def _is_bound(history: HistoryCache) -> bool:
 
 def digest_of_tools(request: Request) -> str:
     """A digest of the caller's own tools, by their names."""
-    names = [
-        request.wire.tool_name(tool) or "" for tool in request.envelope.tools
-    ]
-    return canon.ref_of("\n".join(names))
+    tools = request.envelope.tools
+    listed = [request.wire.tool_name(tool) or "" for tool in tools]
+    return canon.ref_of("\n".join(listed))
 
 
 def may_open_again(
@@ -185,3 +189,46 @@ def is_offered(
             "Give recall=False, another wire format, or a function beside the provider's tools.",
         )
     return recall
+
+
+def host_has_none(
+    request: Request, toolset: Toolset, prefix: str = ""
+) -> bool:
+    """Whether a host adds none of ours: the tools of our names take none of our arguments.
+
+    Args:
+        request: the request.
+        toolset: ours.
+        prefix: what stands before our names.
+    """
+    prefix = names.prefix_of_host(request, toolset, prefix)
+    arguments = {
+        prefix + spec.name: spec.parameters.get("properties", {})
+        for spec in toolset.tools
+    }
+    for tool in request.envelope.tools:
+        named = arguments.get(request.wire.tool_name(tool))
+        if named is None:
+            continue
+        properties = _properties(decode(request.wire.tool_text(tool, "tools")))
+        if properties is not None and not named.keys() & properties:
+            return True
+    return False
+
+
+def _properties(definition: Any) -> Collection[str] | None:
+    """The arguments that a tool takes; None where its definition does not say."""
+    if not isinstance(definition, dict):
+        return None
+    properties = definition.get("properties")
+    if isinstance(properties, dict):
+        return properties
+    inner = (_properties(value) for value in definition.values())
+    return next((found for found in inner if found is not None), None)
+
+
+HAS_NONE = (
+    "tools of the caller's have all names that the recall tools could have: "
+    "recall is off"
+)
+"""What is told where `host_has_none`."""

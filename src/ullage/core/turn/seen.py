@@ -22,7 +22,9 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
+from ullage.core.turn.recall_offer import HAS_NONE, host_has_none
 from ullage.core.turn.settings import Settings
+from ullage.core.values.events import Event
 
 if TYPE_CHECKING:
     from ullage.core.turn.caches import HistoryCache
@@ -46,6 +48,10 @@ def noted(
         return resolution
     ledger, record = resolution.ledger.with_seen(key, seen)
     records = [*resolution.records, record]
+    events = list(resolution.events)
+    prefix = resolution.active.record.prefix
+    if seen.unrecalled and not _may_stand(request, prefix, settings):
+        events += _without_names(settings)
     if seen.unrecalled and seen.changed:
         # Behind a change no earlier request is known. What was whole there stays whole here,
         # and in the requests after this one.
@@ -54,7 +60,18 @@ def noted(
                 unrecalled = RequestRecord(unrecalled=True)
                 ledger, record = ledger.with_seen(earlier, unrecalled)
                 records.append(record)
-    return replace(resolution, ledger=ledger, records=tuple(records))
+    return replace(
+        resolution,
+        ledger=ledger,
+        records=tuple(records),
+        events=tuple(events),
+    )
+
+
+def _without_names(settings: Settings) -> Iterator[Event]:
+    """The event of a host that adds none of the recall tools."""
+    if settings.recall == "host":
+        yield Event(kind="renamed", where="tools", why=HAS_NONE)
 
 
 def _places_behind(
@@ -93,9 +110,12 @@ def _is_unrecalled(
 
 def _may_stand(request: Request, prefix: str, settings: Settings) -> bool:
     """Whether the recall tools are among the tools of this request, or may be added to them."""
-    if settings.recall == "host" or request.envelope.takes_tools:
+    toolset = settings.policy.toolset
+    if settings.recall == "host":
+        return not host_has_none(request, toolset, prefix)
+    if request.envelope.takes_tools:
         return True
-    return names.holds(request, prefix, settings.policy.toolset)
+    return names.holds(request, prefix, toolset)
 
 
 def _was_shown(history: HistoryCache) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Joining, waiting
+from ullage.core.turn.recall_offer import host_has_none
 from ullage.core.turn.request import Request
 from ullage.core.turn.settings import Settings
 
@@ -22,6 +23,7 @@ Reason: TypeAlias = Literal[
     "tools",
     "refused",
     "full",
+    "names",
     "recall",
     "joins",
     "store",
@@ -33,6 +35,7 @@ Reason: TypeAlias = Literal[
     tools       the request has no tools that the model may call
     refused     the provider refused a request that the recall tools were added to
     full        the request has as many tools as its wire takes
+    names       tools of the caller's have all names that the recall tools could have
     recall      ``recall=False``
     joins       it was met under way, and ``joins=False``
     store       what decides in it, or decided in it first, offers no recall tools
@@ -45,6 +48,8 @@ _WHY: Mapping[Reason, str] = {
     "opened by the model",
     "full": "the request has as many tools as its provider takes, so nothing that left the view "
     "could be opened by the model",
+    "names": "tools of the caller's have all names that the recall tools could have, so nothing "
+    "that left the view could be opened by the model",
     "recall": "recall=False, so nothing that left the view could be opened by the model",
     "joins": "it was under way when it was first seen, and joins=False",
     "store": "the recall tools are not offered in it",
@@ -101,6 +106,9 @@ def _reason(
 ) -> Reason:
     if settings.recall is False:
         return "recall"
+    toolset = settings.policy.toolset
+    if settings.recall == "host" and host_has_none(request, toolset):
+        return "names"
     if request.envelope.bars_tools:
         return request.envelope.bars_tools
     if not request.envelope.uses_tools or not request.envelope.takes_tools:

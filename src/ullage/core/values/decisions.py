@@ -69,6 +69,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         when: of a restore, when it comes back.
         reason: why, in the user's words; ``""``: none was given.
         author: who decided; ``""``: not told.
+        origin: the conversation in which it was decided, where its client compacted that one and
+            the decision went along; ``""``: this one.
     """
 
     verb: Verb
@@ -78,3 +80,4 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when: When = "batch"
     reason: str = ""
     author: str = ""
+    origin: str = ""

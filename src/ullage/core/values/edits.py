@@ -203,6 +203,8 @@ class Batch(Struct, frozen=True, omit_defaults=True):
         tokens_before: estimated tokens of the whole view before.
         tokens_after: and after.
         decision: the name of the user's decision that it carries out; ``""``: a policy's.
+        keeps: the refs of what a pin keeps: it is in the store as well, so that it can go along
+            when the client compacts its history.
     """
 
     stage: str
@@ -211,6 +213,7 @@ class Batch(Struct, frozen=True, omit_defaults=True):
     tokens_before: int
     tokens_after: int
     decision: str = ""
+    keeps: tuple[str, ...] = ()
 
 
 def whole(text: str) -> str:

@@ -47,6 +47,7 @@ class Output(Struct, frozen=True, gc=False):
 KINDS: Mapping[str, Literal["once", "newest"]] = {
     "batch": "once",
     "decision": "once",
+    "follows": "once",
     "opened": "once",
     "seen": "once",
     "shown": "newest",
@@ -57,6 +58,7 @@ KINDS: Mapping[str, Literal["once", "newest"]] = {
     "thread": "once",
     "sent": "newest",
     "head": "newest",
+    "session": "newest",
 }
 """Which value a store keeps of each kind of record: the first one, or the newest.
 

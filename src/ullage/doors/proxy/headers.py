@@ -12,10 +12,16 @@ if TYPE_CHECKING:
 TREATMENT_HEADER = "X-Ullage"
 """The header of a reply that says what was done to its request."""
 
-_SESSION_HEADERS = ("X-Claude-Code-Session-Id", "session_id")
-"""In which clients name their session: Claude Code, Codex."""
+_SESSION_HEADERS = (
+    "X-Claude-Code-Session-Id",
+    "session_id",
+    "x-session-affinity",
+)
+"""In which clients name their session: Claude Code, Codex, opencode."""
 _SUBAGENT_HEADER = "X-Claude-Code-Agent-Id"
 """In which Claude Code names a sub-agent, whose session it shares."""
+_PARENT_HEADER = "x-parent-session-id"
+"""In which opencode names the session that began a sub-agent, which has a session of its own."""
 _SESSION = re.compile(r"[\w.-]{8,64}")
 _HOP = frozenset(
     (
@@ -70,6 +76,8 @@ def client_session_of(headers: Mapping[str, str]) -> str:
 def subagent_of(headers: Mapping[str, str]) -> str:
     """The client's own name of the sub-agent that asks; "" where no header has one."""
     value = headers.get(_SUBAGENT_HEADER, "")
+    if _PARENT_HEADER in headers:
+        value = value or client_session_of(headers)
     return value if _SESSION.fullmatch(value) else ""
 
 

@@ -24,9 +24,10 @@ from google.adk.plugins.base_plugin import BasePlugin
 from ullage import AsyncSession, Budget, Policy
 from ullage.core.errors import BudgetExceeded, FormatError
 from ullage.documents import TOKEN_BUDGET, from_env, whole_number
-from ullage.doors.host import Portable, named_tools
+from ullage.doors.host import named_tools
 from ullage.integrations._results import cut_message
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     PendingCalls,
     SessionFamily,
@@ -42,7 +43,7 @@ from ullage.wires import FORMATS
 __all__ = ["UllageAdkPlugin"]
 
 
-class UllageAdkPlugin(Portable, BasePlugin):
+class UllageAdkPlugin(Adapter, BasePlugin):
     """Keeps every agent of a runner within its window.
 
     Each agent of each ADK session has an ullage session. What it decided and what was reported

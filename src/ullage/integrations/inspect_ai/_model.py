@@ -16,9 +16,10 @@ from inspect_ai.model import Model, ModelOutput, get_model, get_model_info
 from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams
 from inspect_ai.util import store as sample_store
 
-from ullage import AsyncSession, ToolSpec
-from ullage.doors.host import Portable
+from ullage import AsyncSession
+from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     forbids,
     without_none,
@@ -34,7 +35,7 @@ _session: ContextVar[AsyncSession | None] = ContextVar(
 """Of the agent whose task this is: its tools run in tasks that its own one starts."""
 
 
-class UllageModel(Portable):
+class UllageModel(Adapter):
     """A model whose requests fit, for agents of any number of samples.
 
     Args:
@@ -46,7 +47,8 @@ class UllageModel(Portable):
 
     Attributes:
         agent: for ``react(model=…)``, or to be called with a state and tools.
-        tools: the recall tools, to be listed behind one's own.
+        tools: the recall tools, to be listed behind one's own: each under several names, of which
+            the model is shown the first that no other tool has.
         sessions: the sessions, one for each agent of a sample.
 
     Raises:
@@ -62,7 +64,9 @@ class UllageModel(Portable):
         **settings: Any,
     ) -> None:
         self.sessions = AsyncHostSessions(HOST, store=store, **settings)
-        self.tools: list[Tool] = [_tool(spec) for spec in self.sessions.tools]
+        self.tools: list[Tool] = [
+            _tool(offered) for offered in self.sessions.offered
+        ]
         self.agent = self._agent(model)
 
     def _agent(self, name: str | Model | None) -> Agent:
@@ -87,9 +91,12 @@ class UllageModel(Portable):
     ) -> ModelOutput:
         place = f"ullage:{messages[0].id if messages else ''}"
         stored = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
+        shown, definitions = self.sessions.shown(
+            [ToolDef(tool) for tool in tools], _definition
+        )
         info, request = (
             get_model_info(model),
-            _request_of(model, messages, tools),
+            _request_of(model, messages, definitions),
         )
         model_settings = {
             "model": request["model"],
@@ -102,7 +109,7 @@ class UllageModel(Portable):
 
         async def create(**view: Any) -> ModelOutput:
             choice = {"tool_choice": "none"} if forbids(view, request) else {}
-            output = await model.generate(view["messages"], tools, **choice)
+            output = await model.generate(view["messages"], shown, **choice)
             if output.stop_reason == "model_length":
                 raise ContextOverflowError(output)
             return output
@@ -126,13 +133,15 @@ class ContextOverflowError(Exception):
 
 
 def _request_of(
-    model: Model, messages: list[Any], tools: Sequence[Tool]
+    model: Model,
+    messages: list[Any],
+    definitions: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What of a call is sent, in the form of `HOST`."""
+    """What of a call is sent, in the form of `HOST`, with these definitions of its tools."""
     return without_none(
         model=str(model),
         messages=list(messages),
-        tools=[_definition(ToolDef(tool)) for tool in tools] or None,
+        tools=[*definitions] or None,
         max_tokens=model.config.max_tokens,
     )
 
@@ -147,8 +156,9 @@ def _definition(tool: ToolDef) -> Mapping[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _tool(spec: ToolSpec) -> Tool:
+def _tool(offered: OfferedTool) -> Tool:
     """A recall tool, as Inspect runs it beside the agent's own."""
+    spec = offered.spec
 
     async def run(**arguments: Any) -> Any:
         session = _session.get()
@@ -156,7 +166,7 @@ def _tool(spec: ToolSpec) -> Tool:
             raise ToolError(
                 "There is nothing to read: this agent's model is not ullage's."
             )
-        answer = await session.answer(spec.name, arguments)
+        answer = await session.answer(offered.asked, arguments)
         if answer.is_error:
             raise ToolError(answer.text)
         return [content_of(answer.block)] if answer.block else answer.text

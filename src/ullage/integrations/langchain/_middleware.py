@@ -23,10 +23,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from ullage import Answer, ToolSpec
-from ullage.doors.host import Portable
 from ullage.integrations._base import wire_of, with_bytes
 from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     HostSessions,
     answered_request,
@@ -48,7 +48,7 @@ class _State(AgentState[Any]):
     ullage: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _merged]]  # type: ignore[valid-type]
 
 
-class UllageMiddleware(Portable, AgentMiddleware[Any, Any, Any]):
+class UllageMiddleware(Adapter, AgentMiddleware[Any, Any, Any]):
     """Keeps the model calls of an agent within the window of its model.
 
     One object may serve many threads, and agents within agents. Put it last in the list, but for

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from pydantic_ai import RetryModelRequest, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    FunctionToolset,
+    WrapperToolset,
+)
 
-from ullage import AsyncSession, ToolSpec
-from ullage.doors.host import Portable
+from ullage import AsyncSession
+from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     PendingCalls,
     answered_request,
@@ -33,7 +38,7 @@ __all__ = ["UllageCapability"]
 _KEY = "ullage"
 
 
-class UllageCapability(Portable, AbstractCapability[Any]):
+class UllageCapability(Adapter, AbstractCapability[Any]):
     """Keeps the model requests of an agent within the window of the model that serves them.
 
     One object may serve any number of agents and conversations.
@@ -53,16 +58,21 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         self.sessions = AsyncHostSessions(HOST, store=store, **settings)
         self._calls = PendingCalls()
         self._tools = FunctionToolset[Any](
-            [self._tool(spec) for spec in self.sessions.tools]
+            [self._tool(offered) for offered in self.sessions.offered]
         )
 
     def get_ordering(self) -> CapabilityOrdering:
         """See `AbstractCapability.get_ordering`: what others made of the messages is fitted."""
         return CapabilityOrdering(position="innermost")
 
-    def get_toolset(self) -> FunctionToolset[Any]:
-        """See `AbstractCapability.get_toolset`: the recall tools."""
-        return self._tools
+    def get_wrapper_toolset(
+        self, toolset: AbstractToolset[Any]
+    ) -> AbstractToolset[Any]:
+        """See `AbstractCapability.get_wrapper_toolset`: the recall tools beside the agent's own.
+
+        Here the names of all others are known, and Pydantic AI takes no name twice.
+        """
+        return _WithRecall(toolset, self.sessions, self._tools)
 
     async def prepare_model_request(
         self, ctx: Any, request_context: Any
@@ -72,10 +82,8 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        request, settings = (
-            _request_of(request_context),
-            request_context.model_settings,
-        )
+        request = self._request_of(request_context)
+        settings = request_context.model_settings
         session = await self._of(ctx, request_context.model)
         view = await self._calls.begin(ctx.run_id, session, request)
         if forbids(view, request):
@@ -130,17 +138,36 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
         key = json.dumps([family, getattr(ctx.agent, "name", None)])
-        model_settings = {
-            "model": model.model_name,
-            "window_tokens": getattr(model, "context_window", 0) or 0,
-        }
         return await self.sessions.opened(
-            key, _held(ctx.messages), parent=family, **model_settings
+            key,
+            _held(ctx.messages),
+            parent=family,
+            model=model.model_name,
+            window_tokens=getattr(model, "context_window", 0) or 0,
         )
 
-    def _tool(self, spec: ToolSpec) -> Tool[Any]:
+    def _request_of(self, context: Any) -> dict[str, Any]:
+        """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
+        parameters = context.model_request_parameters
+        settings = context.model_settings or {}
+        _, tools = self.sessions.shown(parameters.function_tools, _definition)
+        tools += map(_definition, parameters.output_tools)
+        told = [part.content for part in parameters.instruction_parts or ()]
+        schema = getattr(parameters.output_object, "json_schema", None)
+        return without_none(
+            model=context.model.model_name,
+            system="\n\n".join(told) or None,
+            messages=list(context.messages),
+            tools=tools or None,
+            output_format={"schema": schema} if schema else None,
+            max_tokens=settings.get("max_tokens"),
+            thinking=settings.get("anthropic_thinking"),
+        )
+
+    def _tool(self, offered: OfferedTool) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
-        run, schema = partial(self._open, spec.name), dict(spec.parameters)
+        spec = offered.spec
+        run, schema = partial(self._open, offered.asked), dict(spec.parameters)
         return Tool.from_schema(
             run, spec.name, spec.description, schema, takes_ctx=True
         )
@@ -160,6 +187,31 @@ class UllageCapability(Portable, AbstractCapability[Any]):
         return ToolReturn(answer.text, content=[content_of(answer.block)])
 
 
+@dataclass
+class _WithRecall(WrapperToolset[Any]):
+    """An agent's toolset, and the recall tools under names that none of its tools has."""
+
+    sessions: AsyncHostSessions
+    recall: FunctionToolset[Any]
+
+    async def get_tools(self, ctx: Any) -> dict[str, Any]:
+        """See `AbstractToolset.get_tools`."""
+        tools: dict[str, Any] = await self.wrapped.get_tools(ctx)
+        recall_tools = await self.recall.get_tools(ctx)
+        for offered in self.sessions.free(tools):
+            name = offered.spec.name
+            tools = {**tools, name: recall_tools[name]}
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any
+    ) -> Any:
+        """See `AbstractToolset.call_tool`."""
+        is_ours = tool.toolset is self.recall
+        toolset = self.recall if is_ours else self.wrapped
+        return await toolset.call_tool(name, tool_args, ctx, tool)
+
+
 def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
     entries: dict[str, Any] = {}
@@ -169,28 +221,6 @@ def _held(messages: Any) -> dict[str, Any]:
             if isinstance(ledger, Mapping):
                 entries.update(ledger)
     return entries
-
-
-def _request_of(context: Any) -> dict[str, Any]:
-    """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
-    parameters = context.model_request_parameters
-    settings = context.model_settings or {}
-    tools = map(
-        _definition, (*parameters.function_tools, *parameters.output_tools)
-    )
-    schema = getattr(parameters.output_object, "json_schema", None)
-    return without_none(
-        model=context.model.model_name,
-        system="\n\n".join(
-            part.content for part in parameters.instruction_parts or ()
-        )
-        or None,
-        messages=list(context.messages),
-        tools=list(tools) or None,
-        output_format={"schema": schema} if schema else None,
-        max_tokens=settings.get("max_tokens"),
-        thinking=settings.get("anthropic_thinking"),
-    )
 
 
 def _definition(tool: Any) -> dict[str, Any]:

@@ -43,21 +43,14 @@ _CONTENT: TypeAdapter[Any] = TypeAdapter(ai.UserContent)
 
 def _parse(raw: Any) -> Message:
     if not isinstance(raw, (ai.ModelRequest, ai.ModelResponse)):
-        kind = type(raw).__name__
-        raise FormatError(
-            "messages",
-            f"a {kind} is none",
-            "Give ModelRequest and ModelResponse.",
-        )
-    parts = [
-        part
-        for at, raw_part in enumerate(raw.parts)
-        for part in _parts(raw_part, at)
-    ]
-    return Message(
-        "user" if isinstance(raw, ai.ModelRequest) else "assistant",
-        ordered(parts),
-    )
+        problem = f"a {type(raw).__name__} is none"
+        remedy = "Give ModelRequest and ModelResponse."
+        raise FormatError("messages", problem, remedy)
+    parts: list[Part] = []
+    for at, part in enumerate(raw.parts):
+        parts += _parts(part, at)
+    is_request = isinstance(raw, ai.ModelRequest)
+    return Message("user" if is_request else "assistant", ordered(parts))
 
 
 def _parts(part: Any, at: int) -> Sequence[Part]:
@@ -66,28 +59,20 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
         case ai.ToolReturnPart():
             failed = part.outcome != "success"
             content = tuple(_result(part))
-            author: Literal["user", "tool"] = (
-                "user" if part.outcome == "denied" else "tool"
+            denied = part.outcome == "denied"
+            author: Literal["user", "tool"] = "user" if denied else "tool"
+            call_id, name = part.tool_call_id, part.tool_name
+            result = ToolResult(
+                call_id, content, failed, at, name, author=author
             )
-            name = part.tool_name
-            return [
-                ToolResult(
-                    part.tool_call_id, content, failed, at, name, author=author
-                )
-            ]
+            return [result]
         case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
             return [Text(text, at)]
         case ai.UserPromptPart(content=items):
             return [_item(item, at) for item in items]
         case ai.ToolCallPart():
-            return [
-                ToolCall(
-                    part.tool_call_id,
-                    part.tool_name,
-                    part.args_as_json_str(),
-                    at,
-                )
-            ]
+            call_id, name = part.tool_call_id, part.tool_name
+            return [ToolCall(call_id, name, part.args_as_json_str(), at)]
         case ai.FilePart(content=item):
             return [_item(item, at)]
         case ai.ThinkingPart(content=text, signature=sealed):
@@ -100,10 +85,8 @@ def _parts(part: Any, at: int) -> Sequence[Part]:
 
 
 def _opaque(part: Any, at: int, **more: Any) -> Opaque:
-    kind = str(
-        getattr(part, "part_kind", None)
-        or getattr(part, "kind", type(part).__name__)
-    )
+    kind = getattr(part, "kind", type(part).__name__)
+    kind = str(getattr(part, "part_kind", None) or kind)
     plain = to_jsonable_python(part, fallback=str)
     return Opaque(
         kind, as_json(plain, kind), at, media_tokens_of(plain), **more

@@ -7,7 +7,7 @@ agent's state, so a session manager keeps and restores it with the messages.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -17,9 +17,9 @@ from strands.plugins import Plugin
 from strands.tools.tools import PythonAgentTool
 from strands.types.session import decode_bytes_values
 
-from ullage import ToolSpec
-from ullage.doors.host import Portable
+from ullage.integrations._offered import OfferedTool
 from ullage.integrations._sessions import (
+    Adapter,
     AsyncHostSessions,
     answered_request,
     without_none,
@@ -31,7 +31,19 @@ __all__ = ["UllageStrandsPlugin"]
 _STATE, _KEY = "ullage", "conversation"
 
 
-class UllageStrandsPlugin(Portable, Plugin):
+class _RecallTool(PythonAgentTool):
+    """A recall tool among those of an agent."""
+
+
+class _Registry(dict[str, Any]):
+    """The tools of an agent. Strands takes no name twice: a recall tool keeps nobody from its."""
+
+    def __contains__(self, name: object) -> bool:
+        tool = self.get(str(name))
+        return tool is not None and not isinstance(tool, _RecallTool)
+
+
+class UllageStrandsPlugin(Adapter, Plugin):
     """Keeps the model calls of agents within the windows of their models.
 
     One object may serve any number of agents; a ref of one opens in no other.
@@ -62,17 +74,23 @@ class UllageStrandsPlugin(Portable, Plugin):
     def init_agent(self, agent: Any) -> None:
         """See `Plugin.init_agent`: stand around its model calls, and give it the recall tools."""
         agent.add_middleware(InvokeModelStage, self._call)
-        for spec in self.sessions.tools:
-            schema = {"json": dict(spec.parameters)}
-            definition = {
-                "name": spec.name,
-                "description": spec.description,
-                "inputSchema": schema,
-            }
-            tool = PythonAgentTool(
-                spec.name, definition, partial(self._recall, spec)
-            )
-            agent.tool_registry.register_tool(tool)
+        registry = agent.tool_registry
+        registry.registry = _Registry(registry.registry)
+        names = {name.replace("-", "_") for name in registry.registry}
+        for offered in self.sessions.offered:
+            if offered.spec.name not in names:
+                registry.register_tool(self._tool(offered))
+
+    def _tool(self, offered: OfferedTool) -> _RecallTool:
+        """A recall tool, as Strands runs it."""
+        spec = offered.spec
+        definition = {
+            "name": spec.name,
+            "description": spec.description,
+            "inputSchema": {"json": dict(spec.parameters)},
+        }
+        run = partial(self._recall, offered.asked)
+        return _RecallTool(spec.name, definition, run)
 
     async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Call the model with a view that fits; once more where its provider calls it too long."""
@@ -81,19 +99,23 @@ class UllageStrandsPlugin(Portable, Plugin):
             stored[_KEY], stored, **_model_of(context.model)
         )
 
-        def create(**view: Any) -> Any:
-            return next_fn(context.replace(messages=view["messages"]))
+        tool_specs, definitions = self.sessions.shown(
+            context.tool_specs, _definition
+        )
 
-        async with aclosing(
-            await session.call(create, **_request_of(context))
-        ) as events:
+        def create(**view: Any) -> Any:
+            shown = {"messages": view["messages"], "tool_specs": tool_specs}
+            return next_fn(context.replace(**shown))
+
+        request = _request_of(context, definitions)
+        async with aclosing(await session.call(create, **request)) as events:
             async for event in events:
                 yield event
         if entries := self.sessions.missing(session, stored):
             agent.state.set(_STATE, {**stored, **entries})
 
     async def _recall(
-        self, spec: ToolSpec, call: Mapping[str, Any], *, agent: Any, **_: Any
+        self, asked: str, call: Mapping[str, Any], *, agent: Any, **_: Any
     ) -> dict[str, Any]:
         """A recall tool. After a restart it may be the first to run.
 
@@ -107,7 +129,7 @@ class UllageStrandsPlugin(Portable, Plugin):
             lambda message: message["role"] == "assistant",
         )
         answer = await session.answer(
-            spec.name, call["input"], call["toolUseId"], request=request
+            asked, call["input"], call["toolUseId"], request=request
         )
         status = "error" if answer.is_error else "success"
         content = [decode_bytes_values(answer.block or {"text": answer.text})]
@@ -137,8 +159,10 @@ def _settings(model: Any) -> Mapping[str, Any]:
     return model.get_config() or {}
 
 
-def _request_of(context: Any) -> dict[str, Any]:
-    """What of a call is sent, in the form of `HOST`."""
+def _request_of(
+    context: Any, definitions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What of a call is sent, in the form of `HOST`, with these definitions of its tools."""
     settings, prompt = _settings(context.model), context.system_prompt
     if isinstance(prompt, list):
         prompt = "\n".join(
@@ -148,7 +172,7 @@ def _request_of(context: Any) -> dict[str, Any]:
         model=settings.get("model_id"),
         system=prompt,
         messages=context.messages,
-        tools=[_definition(spec) for spec in context.tool_specs] or None,
+        tools=[*definitions] or None,
         tool_choice=_choice(context.tool_choice),
         max_tokens=settings.get("max_tokens"),
         thinking=(settings.get("params") or {}).get("thinking"),

@@ -29,7 +29,11 @@ from ullage.core.values.edits import whole
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.session.changes import ChangeMixin
 from ullage.session.decisions.preview import Preview, preview
-from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.decisions.targets import (
+    refuse_other_names,
+    target_of,
+    undone_by,
+)
 from ullage.session.state import SessionState
 from ullage.session.view import RequestInfo
 
@@ -106,7 +110,7 @@ class DecisionMixin(ChangeMixin):
                 break
             ledger = with_lost_race(lost, ledger, handle)
         records = _decisions_at(ledger, info.key)
-        self._change(lambda state: (_with_records(state, records), ()))
+        self._change(lambda state: (with_records(state, records), ()))
         return name_of(handle)
 
     def _refresh_ledger(self, info: RequestInfo) -> Steps[Ledger]:
@@ -160,13 +164,18 @@ class DecisionMixin(ChangeMixin):
     ) -> Decision:
         """A decision about the history of a view."""
 
+        def find_target() -> Target:
+            if isinstance(reference, str):
+                refuse_other_names(info.transcript, ledger, reference)
+            return target_of(info.transcript, info.wire, reference, lines)
+
         def find_undone() -> LedgerRef:
             hand = hand_of(info.transcript, ledger)
             return undone_by(info.transcript, ledger, hand, reference)
 
         return new_decision(
             verb,
-            lambda: target_of(info.transcript, info.wire, reference, lines),
+            find_target,
             find_undone,
             text=text,
             when=when,
@@ -258,9 +267,14 @@ def _decisions_at(ledger: Ledger, key: bytes) -> Sequence[Record]:
     return records
 
 
-def _with_records(
+def with_records(
     state: SessionState, records: Sequence[Record]
 ) -> SessionState:
-    """The state of a session with new records of its ledger."""
+    """The state of a session with new records of its ledger.
+
+    Args:
+        state: the state.
+        records: the records.
+    """
     ledger = state.persisted.ledger.with_records(records)
     return replace(state, persisted=replace(state.persisted, ledger=ledger))

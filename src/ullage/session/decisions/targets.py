@@ -12,7 +12,7 @@ A batch and a decision are named ``b…`` and ``d…`` (`ullage.core.history.han
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from ullage.core.values.edits import Address, Batch, Replace, ReplaceSpan
 from ullage.wires import Format
 
 _MESSAGE = re.compile(r"(?:m|message )(\d+)(?:\.(\d+))?")
+_RANGE = re.compile(r"(m\d+)(?:\.\d+)?\s*[-–]\s*m?(\d+)(?:\.\d+)?")
 
 
 def target_of(
@@ -56,6 +57,65 @@ def target_of(
     else:
         target = _target_by_message(transcript, wire, reference)
     return target if lines is None else _with_lines(transcript, target, lines)
+
+
+def range_of(reference: Any) -> tuple[str, int, int] | None:
+    """The messages that a range names, as ``m5-m12``; None: it is none.
+
+    Args:
+        reference: what is meant.
+
+    Returns:
+        The short name of the first, and the numbers of the first and the last.
+    """
+    names = isinstance(reference, str) and _RANGE.fullmatch(reference.strip())
+    if not names:
+        return None
+    return names[1], int(names[1][1:]), int(names[2])
+
+
+def refuse_other_names(
+    transcript: Transcript,
+    ledger: Ledger,
+    reference: Any,
+    batches: Iterable[str] = (),
+) -> None:
+    """Refuse what names no message or text, and say what to do instead.
+
+    Args:
+        transcript: the history.
+        ledger: what is known of it.
+        reference: what a user names to pin, drop or restore.
+        batches: the names of the batches that took out what a range names, where that is known.
+
+    Raises:
+        ConfigError: it is a range of messages, or the name of a batch or a decision.
+    """
+    messages = range_of(reference)
+    if messages is not None:
+        listed = list(batches)
+        undo = "undo, with its name"
+        if listed:
+            undo = f"undo {listed[0]}"
+        raise ConfigError(
+            "target",
+            f"{reference} is a range, and a decision is about one message",
+            f"Name one, such as {messages[0]}. A batch as a whole is taken back by {undo}.",
+        )
+    decisions = {one.name for one in entered_in(transcript, ledger)}
+    if reference in decisions:
+        raise ConfigError(
+            "target",
+            f"{reference} is the name of a decision",
+            f"To take it back: undo {reference}",
+        )
+    names = (name_of(handle) for handle, _ in batches_in(transcript, ledger))
+    if reference in names:
+        raise ConfigError(
+            "target",
+            f"{reference} is the name of a batch",
+            f"To bring back all that it took out: undo {reference}",
+        )
 
 
 def _target_by_name(transcript: Transcript, reference: str) -> Target | None:

@@ -118,14 +118,37 @@ class ReceiptNote(NamedTuple):
         )
 
 
-class SessionReceipts:
-    """What the replies to one session came to, summed up when it is asked for."""
+class _ReplyTimes:
+    """When each conversation was replied to last, by a clock of this process."""
 
     def __init__(self) -> None:
+        self._at_s: dict[bytes, float] = {}
+
+    def gap_s(self, note: ReceiptNote) -> float:
+        """Seconds since the reply before this one in its conversation; 0: not known."""
+        if note.request is None:
+            return 0.0
+        begins = note.request.begins
+        before_s = self._at_s.pop(begins, note.at_s)
+        self._at_s[begins] = note.at_s
+        if len(self._at_s) > _MOST_CONVERSATIONS:
+            del self._at_s[next(iter(self._at_s))]
+        return note.at_s - before_s
+
+
+class SessionReceipts:
+    """What the replies to one session came to, summed up when it is asked for.
+
+    Args:
+        whole: of many sessions, this one among them: it hears of each reply too.
+    """
+
+    def __init__(self, whole: SessionReceipts | None = None) -> None:
         self._lock = Lock()
         self._notes: list[ReceiptNote] = []
         self._sums = ReceiptTotals()
-        self._replied_at_s: float | None = None
+        self._reply_times = _ReplyTimes()
+        self._whole = whole
 
     def note(self, note: ReceiptNote) -> None:
         """Take in a reply.
@@ -133,6 +156,8 @@ class SessionReceipts:
         Args:
             note: what it came to.
         """
+        if self._whole is not None:
+            self._whole.note(note)
         with self._lock:
             self._notes.append(note)
             if len(self._notes) >= MOST_NOTED:
@@ -147,12 +172,8 @@ class SessionReceipts:
 
     def _add_notes(self) -> None:
         for note in self._notes:
-            gap_s = 0.0
-            if note.request is not None:
-                gap_s = note.at_s - (self._replied_at_s or note.at_s)
-                self._replied_at_s = note.at_s
             try:
-                self._sums += note.sums(gap_s)
+                self._sums += note.sums(self._reply_times.gap_s(note))
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
                 self._sums += as_it_came(note.usage, note.place.model)
         self._notes.clear()
@@ -179,7 +200,7 @@ class ReceiptLedger:
         self._notes: list[ReceiptNote] = []
         self._sums: dict[ReceiptKey, ReceiptTotals] = {}
         self._unwritten: set[ReceiptKey] = set()
-        self._replied_at_s: dict[bytes, float] = {}
+        self._reply_times = _ReplyTimes()
         self._written_at_s = float("-inf")
         self._due_at = MOST_NOTED  # with so many notes somebody writes
 
@@ -265,20 +286,9 @@ class ReceiptLedger:
     ) -> Iterator[tuple[ReceiptKey, ReceiptTotals]]:
         for note in notes:
             try:
-                yield note.place, note.sums(self._gap_s(note))
+                yield note.place, note.sums(self._reply_times.gap_s(note))
             except Exception:  # noqa: BLE001 - what a host put into its history must not end its run
                 yield note.place, as_it_came(note.usage, note.place.model)
-
-    def _gap_s(self, note: ReceiptNote) -> float:
-        """Seconds since the reply before this one in its conversation; 0: not known."""
-        if note.request is None:
-            return 0.0
-        begins = note.request.begins
-        before_s = self._replied_at_s.pop(begins, note.at_s)
-        self._replied_at_s[begins] = note.at_s
-        if len(self._replied_at_s) > _MOST_CONVERSATIONS:
-            del self._replied_at_s[next(iter(self._replied_at_s))]
-        return note.at_s - before_s
 
     def _place(self, place: ReceiptKey) -> ReceiptKey:
         """The place of a receipt; beyond `_MOST_PLACES` one for all others."""

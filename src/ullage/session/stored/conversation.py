@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.core.errors import ConfigError, StoreError
+from ullage.core.errors import ConfigError
 from ullage.core.history.hand import (
     UserDecisions,
     hand_of,
@@ -45,30 +45,30 @@ from ullage.core.values.edits import (
     ReplaceSpan,
     Restore,
 )
+from ullage.core.values.effects import Find, Record, Steps
 from ullage.session.decisions.deciding import new_decision, with_lost_race
-from ullage.session.decisions.targets import target_of, undone_by
+from ullage.session.decisions.entries import (
+    ConversationEntry,
+    gone_on_with,
+    largest,
+    newest_of,
+    read_outlines,
+)
+from ullage.session.decisions.targets import (
+    range_of,
+    refuse_other_names,
+    target_of,
+    undone_by,
+)
+from ullage.session.drivers import run
 from ullage.session.prompt_cache.sent import SentRequest, sent_in
 from ullage.stores import Store
 
 CHARS_PER_TOKEN = 4
-BESIDE_S = 60.0
-"""What an agent asks so shortly before or after may be beside its conversation."""
 CONVERSATIONS = 5_000
 """The newest outlines that are looked through for conversations."""
 State: TypeAlias = Literal["whole", "in short", "set aside"]
 """How a leaf is shown: as it came, in part, or not at all."""
-
-
-class ConversationEntry(NamedTuple):
-    """A conversation in a list.
-
-    Attributes:
-        outline: its newest outline.
-        used_s: when that was written or read last, in seconds since 1970.
-    """
-
-    outline: Outline
-    used_s: float
 
 
 class Leaf(NamedTuple):
@@ -89,6 +89,7 @@ class Leaf(NamedTuple):
         why: why it was.
         shown_chars: how many characters are shown in its place.
         file: the path that its call names, or the end of it; ``""``: none.
+        is_copied: whether a user had a copy of it shown further on.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Leaf(NamedTuple):
     why: str = ""
     shown_chars: int = 0
     file: str = ""
+    is_copied: bool = False
 
 
 class StoredConversation(Struct, frozen=True, eq=False):
@@ -121,6 +123,7 @@ class StoredConversation(Struct, frozen=True, eq=False):
         sent: its requests that were answered, oldest first, each behind its place in the chain.
         left_for: the name of the conversation that its client went on with, having compacted this
             one; ``""``: none.
+        went_along: whether what was pinned and noted in it went along into that one.
     """
 
     tenant: str
@@ -132,11 +135,20 @@ class StoredConversation(Struct, frozen=True, eq=False):
     hand: UserDecisions
     sent: tuple[tuple[int, SentRequest], ...] = ()
     left_for: str = ""
+    went_along: bool = False
 
     @property
     def key(self) -> bytes:
         """Where a decision about it is kept: behind the newest reply that was seen."""
         return self.transcript.decision_key(len(self.transcript))
+
+    def follows_at(self, key: bytes) -> bool:
+        """Whether decisions of an earlier conversation went along into this one at a place.
+
+        Args:
+            key: the chain at the place.
+        """
+        return bool(self.ledger.at(key).follows)
 
     def leaves(
         self, length: int | None = None, *, start: int = 0
@@ -233,30 +245,15 @@ def conversation(
         remedy = "`ullage window` lists them; outlines are kept unless that is switched off."
         raise ConfigError("conversation", problem, remedy)
     stored = conversation_of(store, tenant, newest.outline)
-    later = _gone_on_with(newest, listed)
+    later = gone_on_with(newest, listed)
     if later is newest or newest.outline.subagent:
         return stored
-    return replace(stored, left_for=later.outline.name)
-
-
-def newest_of(
-    listed: Sequence[ConversationEntry],
-) -> ConversationEntry | None:
-    """The conversation that was used last; None where there is none.
-
-    Agents ask for titles and the like beside their conversation. So of those that were used within
-    a minute, the one with the largest request is meant, and none of a sub-agent. Where its client
-    compacted that one and went on, the one is meant that it went on with.
-
-    Args:
-        listed: as `conversations` lists them.
-    """
-    if not listed:
-        return None
-    own = [entry for entry in listed if not entry.outline.subagent] or listed
-    start_s = own[0].used_s - BESIDE_S
-    recent = [entry for entry in own if entry.used_s >= start_s]
-    return _gone_on_with(_largest(recent), own)
+    successor = conversation_of(store, tenant, later.outline)
+    return replace(
+        stored,
+        left_for=later.outline.name,
+        went_along=any(map(successor.follows_at, successor.transcript.chain)),
+    )
 
 
 def under_way(
@@ -272,7 +269,7 @@ def under_way(
     return [
         entry
         for entry in listed
-        if not entry.outline.subagent and _gone_on_with(entry, listed) is entry
+        if not entry.outline.subagent and gone_on_with(entry, listed) is entry
     ]
 
 
@@ -292,37 +289,7 @@ def _named(
     if not of_session:
         return None
     own = [entry for entry in of_session if not entry.outline.subagent]
-    return _gone_on_with(_largest(own or of_session), of_session)
-
-
-def _largest(listed: Sequence[ConversationEntry]) -> ConversationEntry:
-    return max(listed, key=lambda entry: entry.outline.tokens)
-
-
-def _gone_on_with(
-    entry: ConversationEntry, listed: Sequence[ConversationEntry]
-) -> ConversationEntry:
-    """The conversation that a client went on with since; the same one where it did not.
-
-    That is the newest of the same client session, and no sub-agent's, that begins with what the
-    client summed up. Times are in whole seconds: of two at once the shorter began later.
-    """
-    session = entry.outline.client_session
-    if not session:
-        return entry
-    later = [
-        one
-        for one in listed
-        if one.outline.client_session == session
-        and one.outline.is_compacted
-        and not one.outline.subagent
-        and one.used_s >= entry.used_s
-    ]
-    return max(
-        later,
-        key=lambda one: (one.used_s, -one.outline.length),
-        default=entry,
-    )
+    return gone_on_with(largest(own or of_session), of_session)
 
 
 def conversation_of(
@@ -338,12 +305,24 @@ def conversation_of(
     Raises:
         StoreError: the store failed, or what it holds of the conversation is damaged.
     """
-    outlines = _load_outlines(store, tenant, outline)
+    return run(read_conversation(tenant, outline), store, tenant)
+
+
+def read_conversation(
+    tenant: str, outline: Outline
+) -> Steps[StoredConversation]:
+    """The conversation that an outline is the newest of, by steps; see `conversation_of`.
+
+    Args:
+        tenant: the owner.
+        outline: its newest.
+    """
+    outlines = yield from read_outlines(outline)
     transcript = transcript_of(outlines)
     messages = list[OutlinedMessage]()
     for entry in outlines:
         messages += entry.messages[max(len(messages) - entry.start, 0) :]
-    records = store.find(tenant, transcript.chain)
+    records: Sequence[Record] = yield Find(tuple(transcript.chain))
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
     return StoredConversation(
@@ -433,31 +412,12 @@ def decision_of(
 # ── reading it ───────────────────────────────────────────────────────────────────────────
 
 
-def _load_outlines(
-    store: Store, tenant: str, newest: Outline
-) -> list[Outline]:
-    """All outlines of a conversation, oldest first."""
-    outlines = [newest]
-    while earlier_key := outlines[-1].before:
-        records = store.find(tenant, (earlier_key,))
-        record = next(
-            (record for record in records if record.kind == "outline"), None
-        )
-        outline = None if record is None else outline_of(record)
-        # each outline must begin before the one that names it, or this would never end
-        if outline is None or outline.start >= outlines[-1].start:
-            raise StoreError(
-                store.name, "find", "the outline of this conversation is not whole. Go on with it "
-                "once, and it is written again"
-            )  # fmt: skip
-        outlines.append(outline)
-    return outlines[::-1]
-
-
 def _target(
     stored: StoredConversation, reference: str, lines: tuple[int, int] | None
 ) -> Target:
     """The target of a name or a ref; a ref means the leaf that a batch set aside under it."""
+    batches = _batches_in_range(stored, reference)
+    refuse_other_names(stored.transcript, stored.ledger, reference, batches)
     for leaf in stored.leaves():
         if reference and leaf.ref == reference:
             reference = leaf.name
@@ -476,6 +436,18 @@ def _target(
         )
     place = stored.transcript.address(spots[0])
     return Target(target.message, place, lines)
+
+
+def _batches_in_range(
+    stored: StoredConversation, reference: str
+) -> Sequence[str]:
+    """The batches that took out what a range of messages names."""
+    messages = range_of(reference)
+    if messages is None:
+        return ()
+    _, first, last = messages
+    leaves = stored.leaves(min(last, len(stored.messages)), start=first - 1)
+    return list(dict.fromkeys(leaf.batch for leaf in leaves if leaf.batch))
 
 
 def spots_of(stored: StoredConversation, target: Target) -> Sequence[Location]:
@@ -497,7 +469,7 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins, files = stored.hand.pins, _files(stored)
+    pins, files, copied = stored.hand.pins, _files(stored), _copied(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -530,7 +502,23 @@ def _leaves(
                 why=state.why,
                 shown_chars=state.shown_chars,
                 file=outlined.file or files.get(outlined.id, ""),
+                is_copied=spot in copied,
             )
+
+
+def _copied(stored: StoredConversation) -> set[Location]:
+    """The leaves of which a copy stands further on: brought back at the end of the view."""
+    added = dict[str, str]()
+    for _, batch, is_undone in stored.batches():
+        for edit in batch.edits:
+            if isinstance(edit, Insert) and not is_undone:
+                added[edit.name] = edit.text
+    copied = set[Location]()
+    for entry in stored.hand.decisions:
+        target = entry.decision.target
+        if target is not None and added.get(entry.name):
+            copied.update(spots_of(stored, target))
+    return copied
 
 
 def _files(stored: StoredConversation) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,13 @@ import click
 import msgspec
 
 from ullage.core.errors import ConfigError, FormatError
-from ullage.stores import Store, default_path, is_url, open_lasting
+from ullage.stores import (
+    Store,
+    default_path,
+    is_url,
+    open_lasting,
+    receipts_of,
+)
 from ullage.tools.cli._choices import NamedChoice
 from ullage.wires import FORMATS
 
@@ -26,6 +33,8 @@ _MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
 _TOKENS = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_MOST_TENANTS = 10
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -107,6 +116,90 @@ def store_options(command: F) -> F:
         help="Whose content. Default: the unnamed tenant.",
     )
     return store_option(whose(json_option(command)))
+
+
+store_argument = click.argument("place", metavar="[STORE]", required=False)
+"""The same as ``--store``, as people type it first."""
+
+
+def one_store(place: str | None, address: str | None) -> str | None:
+    """The address of a store that is named as an argument or by an option.
+
+    Args:
+        place: as an argument; it counts where ``ULLAGE_STORE`` says otherwise.
+        address: as an option.
+    """
+    return place or address
+
+
+def is_store(name: str) -> bool:
+    """Whether a word is the address of a store, and no name of a conversation.
+
+    Args:
+        name: the word.
+    """
+    if is_url(name) or os.sep in name:
+        return True
+    return Path(name).suffix in _SUFFIXES
+
+
+def tenant_in(store: Store, tenant: str) -> str:
+    """The tenant that somebody typed: itself, or the one that `typable` shows so.
+
+    Args:
+        store: where its content is.
+        tenant: as it was typed.
+    """
+    if not tenant or store.newest(tenant, "outline", 1):
+        return tenant
+    names = [name for name in tenants_of(store) if typable(name) == tenant]
+    if len(names) != 1:
+        return tenant
+    return names[0]
+
+
+def tenants_of(store: Store) -> list[str]:
+    """The tenants of a store as its receipts name them, those of the newest days first.
+
+    Args:
+        store: the store.
+    """
+    keeper = receipts_of(store)
+    receipts = () if keeper is None else keeper.receipts()
+    names = [receipt.key.tenant for receipt in reversed(receipts)]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def typable(tenant: str) -> str:
+    """The name of a tenant as people can type it: an adapter's JSON list by its parts.
+
+    Args:
+        tenant: as the store knows it, such as ``["app", "ann"]``, which is ``app/ann``.
+    """
+    try:
+        parts = msgspec.json.decode(tenant, type=list[str | None])
+    except msgspec.MsgspecError:
+        return tenant
+    return "/".join(part for part in parts if part is not None)
+
+
+def told_of_tenants(store: Store, command: str) -> list[str]:
+    """The commands that show the other tenants of a store, a line each.
+
+    Args:
+        store: the store.
+        command: of ``ullage``, such as ``ls``.
+    """
+    names = tenants_of(store)
+    shown = [typable(name) for name in names]
+    lines = list[str]()
+    for name, short in zip(names[:_MOST_TENANTS], shown, strict=False):
+        if shown.count(short) > 1:
+            short = name
+        lines.append(f"  ullage {command} --tenant {shlex.quote(short)}")
+    if len(names) > _MOST_TENANTS:
+        lines.append(f"  and {len(names) - _MOST_TENANTS:,} more")
+    return lines
 
 
 def usual_address() -> str | None:

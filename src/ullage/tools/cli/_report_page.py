@@ -1,4 +1,4 @@
-"""The page of a report: words and a table. It fetches nothing, runs nothing, holds no content."""
+"""The page of a report: words and tables. It fetches nothing, runs nothing, holds no content."""
 
 from __future__ import annotations
 
@@ -26,49 +26,50 @@ tr {{ border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent)
 <h1>What requests cost</h1>
 {sentences}
 {tables}
-{notes}
 </main>
 </html>
 """
 
-_TABLE = """<div class="scrolls" tabindex="0" role="region" aria-label="By {first}">
+_TABLE = """<section>
+<h2>{title}</h2>
+<div class="scrolls" tabindex="0" role="region" aria-label="{title}">
 <table>
-<thead><tr><th scope="col">{first}</th>{headings}</tr></thead>
+<thead><tr>{headings}</tr></thead>
 <tbody>
 {rows}
 </tbody>
 </table>
-</div>"""
+</div>
+{notes}
+</section>"""
 
 
 class PageTable(NamedTuple):
     """A table of the page.
 
     Attributes:
-        first: the heading of its first column.
-        headings: of the others.
+        title: what it shows.
+        headings: of its columns.
         rows: the cells of each line, its name first.
+        notes: what the headings mean.
     """
 
-    first: str
+    title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
 
 
-def page_of(
-    sentences: Sequence[str], *tables: PageTable, notes: Sequence[str]
-) -> str:
+def page_of(sentences: Sequence[str], *tables: PageTable) -> str:
     """The page.
 
     Args:
         sentences: what it says first, a paragraph each.
         tables: those that have no lines are left out.
-        notes: what the headings mean.
     """
     return _PAGE.format(
         sentences="\n".join(_cell("p", sentence) for sentence in sentences),
         tables="\n".join(_table(table) for table in tables if table.rows),
-        notes="\n".join(_cell("p", note) for note in notes),
     )
 
 
@@ -80,11 +81,12 @@ def _table(table: PageTable) -> str:
         for row in table.rows
     )
     return _TABLE.format(
-        first=escape(table.first),
+        title=escape(table.title),
         headings="".join(
             _cell("th", heading, ' scope="col"') for heading in table.headings
         ),
         rows="\n".join(f"{line}</tr>" for line in lines),
+        notes="\n".join(_cell("p", note) for note in table.notes),
     )
 
 

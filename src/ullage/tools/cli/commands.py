@@ -22,7 +22,12 @@ from ullage.session.stored.conversation import (
     decision_of,
 )
 from ullage.session.stored.estimate import estimate_of
-from ullage.tools.cli._options import harmless, open_kept, store_option
+from ullage.tools.cli._options import (
+    harmless,
+    open_kept,
+    store_option,
+    tenant_in,
+)
 from ullage.tools.hand.commands import (
     END,
     FOLDERS,
@@ -44,7 +49,7 @@ _agents = click.argument(
     type=click.Choice(tuple(FOLDERS)),
     metavar="[AGENT]…",
 )
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 _dry_run = click.option(
     "--dry-run", is_flag=True, help="Show the change and make none."
 )
@@ -149,7 +154,8 @@ def _slash(
     """The lines that are said."""
     fields, words = _fields(verb, text)
     with closing(open_kept(address)) as store:
-        stored = conversation(store, tenant, fields.pop("conversation", None))
+        name = fields.pop("conversation", None)
+        stored = conversation(store, tenant_in(store, tenant), name)
         if verb == "window":
             return list(window_lines(stored))
         decided: Verb = verb  # type: ignore[assignment]

@@ -22,6 +22,7 @@ from ullage.tools.cli._options import (
     open_kept,
     print_json,
     store_options,
+    tenant_in,
 )
 from ullage.tools.hand.described import sentence, told_of_left
 
@@ -137,7 +138,7 @@ def _decide(
 ) -> None:
     """Decide, and say what the next request shows otherwise."""
     with closing(open_kept(address)) as store:
-        stored = conversation(store, tenant, name)
+        stored = conversation(store, tenant_in(store, tenant), name)
         decision = decision_of(stored, verb, target, **fields)
         description = described(decision, stored.transcript)
         estimate = estimate_of(stored, decision)

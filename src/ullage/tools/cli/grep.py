@@ -18,6 +18,7 @@ from ullage.tools.cli._options import (
     print_json,
     print_kept,
     store_options,
+    tenant_in,
 )
 
 
@@ -50,6 +51,7 @@ def command(
     """
     matches: dict[str, GrepResult] = {}
     with closing(open_kept(address)) as store:
+        tenant = tenant_in(store, tenant)
         for ref in refs or every_ref(store, tenant):
             steps = search(
                 OutputReader(store.stat(tenant, ref)),

@@ -24,6 +24,7 @@ from ullage.tools.cli._options import (
     open_kept,
     print_json,
     store_option,
+    tenant_in,
     user_tools_option,
 )
 from ullage.tools.cli._page import page_options, profiles_of, save, typed
@@ -158,7 +159,7 @@ def _from_store(
 ) -> None:
     """Show a conversation from its store alone."""
     with closing(open_kept(address)) as store:
-        stored = conversation(store, tenant, name)
+        stored = conversation(store, tenant_in(store, tenant), name)
     session, name = from_outline(stored), stored.outline.name
     record = why_of(stored)
     if page is not None:

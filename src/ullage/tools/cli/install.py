@@ -37,7 +37,7 @@ _OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="The client's settings file, if it is elsewhere.",
     ),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask."),
     click.option(
         "--dry-run", is_flag=True, help="Show the change and make none."
     ),

@@ -14,7 +14,14 @@ from typing import Any
 import click
 
 from ullage.session.stored.conversation import conversation
-from ullage.tools.cli._options import open_kept, print_json, store_options
+from ullage.tools.cli._options import (
+    one_store,
+    open_kept,
+    print_json,
+    store_argument,
+    store_options,
+    tenant_in,
+)
 from ullage.tools.cli._page import save, typed
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
 from ullage.tools.replay.report.pages import page_of_conversation
@@ -29,16 +36,21 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
     default=True,
     help="Open the page, or print only where it is. Without a display it is only printed.",
 )
+@store_argument
 @store_options
 def command(
-    opens: bool, address: str | None, tenant: str, as_json: bool
+    opens: bool,
+    place: str | None,
+    address: str | None,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """Show what ullage did in the newest conversation, request by request, as a page.
 
     The page is written to a new folder that only you can read. It loads nothing from elsewhere.
     """
-    with closing(open_kept(address)) as store:
-        stored = conversation(store, tenant)
+    with closing(open_kept(one_store(place, address))) as store:
+        stored = conversation(store, tenant_in(store, tenant))
     session = from_outline(stored)
     savings, name = savings_of(stored, session.trace), stored.outline.name
     page = page_of_conversation(name, session, savings, command=typed())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -14,19 +13,23 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.core.errors import StoreError
+from ullage.session.decisions.entries import ConversationEntry
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     conversation_of,
     conversations,
 )
-from ullage.stores import Store, receipts_of
+from ullage.stores import Store
 from ullage.tools.cli._options import (
     ago,
     count_option,
     harmless,
+    one_store,
     open_kept,
     print_json,
+    store_argument,
     store_options,
+    tenant_in,
+    told_of_tenants,
 )
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
 
@@ -47,18 +50,24 @@ class _Row(NamedTuple):
 @count_option(
     "-n", "--limit", least=1, default=20, help="List at most so many."
 )
+@store_argument
 @store_options
 def command(
-    limit: int, address: str | None, tenant: str, as_json: bool
+    limit: int,
+    place: str | None,
+    address: str | None,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """List the conversations of a store, newest first, with what each sent and saved.
 
     Tokens are those of all its prompts, as the provider reported them; what was saved is reckoned.
     """
-    with closing(open_kept(address)) as store:
+    with closing(open_kept(one_store(place, address))) as store:
+        tenant = tenant_in(store, tenant)
         entries = conversations(store, tenant)
         rows = [_row(store, tenant, entry) for entry in entries[:limit]]
-        others = [] if rows else _tenants(store)
+        others = [] if rows else told_of_tenants(store, "ls")
     if as_json:
         print_json(list(map(_as_json, rows)))
         return
@@ -68,27 +77,14 @@ def command(
             "under a name of its own, unless it is started with --tenant ''. A framework's adapter "
             "keeps those of each thread or session under a name of its own."
         )
-        for name in others[:_MOST_TENANTS]:
-            click.echo(f"  ullage ls --tenant {shlex.quote(name)}")
-        if len(others) > _MOST_TENANTS:
-            click.echo(f"  and {len(others) - _MOST_TENANTS:,} more")
+        for line in others:
+            click.echo(line)
         return
     Console(highlight=False).print(_table(rows))
     if len(entries) > limit:
         click.echo(
             f"{len(entries) - limit:,} older ones are not listed: --limit {len(entries)}"
         )
-
-
-_MOST_TENANTS = 10
-
-
-def _tenants(store: Store) -> list[str]:
-    """The tenants of a store as its receipts name them, those of the newest days first."""
-    keeper = receipts_of(store)
-    receipts = () if keeper is None else keeper.receipts()
-    names = [receipt.key.tenant for receipt in reversed(receipts)]
-    return [name for name in dict.fromkeys(names) if name]
 
 
 def _row(store: Store, tenant: str, entry: ConversationEntry) -> _Row:

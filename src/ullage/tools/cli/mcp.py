@@ -272,7 +272,7 @@ _changing = (
         type=click.Path(exists=True, dir_okay=False),
         help="Their file of settings, if it is elsewhere.",
     ),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask."),
     click.option(
         "--dry-run", is_flag=True, help="Show the change and make none."
     ),

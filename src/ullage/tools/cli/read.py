@@ -17,6 +17,7 @@ from ullage.tools.cli._options import (
     print_json,
     print_kept,
     store_options,
+    tenant_in,
 )
 
 
@@ -43,6 +44,7 @@ def command(
 ) -> None:
     """Print the original kept under REF: byte for byte; on a terminal without control codes."""
     with closing(open_kept(address)) as store:
+        tenant = tenant_in(store, tenant)
         shape = store.stat(tenant, ref)
         chunks: Iterator[str] = (
             store.chunk(tenant, ref, n) for n in range(len(shape.chunks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -24,16 +25,27 @@ from ullage.tools.cli._choices import NamedChoice
 from ullage.tools.cli._options import (
     harmless,
     json_option,
+    one_store,
     open_kept,
     print_json,
+    store_argument,
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
 from ullage.tools.cli._report_page import PageTable, page_of
 from ullage.tools.replay.tables import Figures
 
-_OPTIONAL = ("$ for that", "opened", "requests", "without", "sent")
+_OPTIONAL = (
+    "$ opened",
+    "opened",
+    "held out",
+    "requests",
+    "without",
+    "sent",
+)
 """What a narrow terminal does without, the least first."""
+_UNLIMITED = 100_000
+"""Characters of a line where nobody looks at a terminal: nothing is wrapped or left out."""
 _DAYS = {"d": 1, "w": 7}
 _HEADINGS = (
     "requests",
@@ -41,10 +53,13 @@ _HEADINGS = (
     "without",
     "$ sent",
     "$ without",
+    "$ saved",
     "saved",
     "opened",
-    "$ for that",
+    "$ opened",
 )
+_HELD_OUT_HEADINGS = ("held out", "$ held out", "$ in all")
+"""More columns, where conversations were held out."""
 _BUDGET_HEADINGS = (
     "budget",
     "tenant",
@@ -58,7 +73,12 @@ _BUDGET_HEADINGS = (
 _NOTES = (
     "sent: tokens of prompts and answers as providers reported them, and $ at list price: measured",
     "without: what the same requests would have come to without ullage: reckoned",
-    "opened: how often a model opened what was set aside, and what that took of $ sent: reckoned",
+    "opened: how often a model opened what was set aside · $ opened: the part of $ sent that this "
+    "took: reckoned",
+)
+_HELD_OUT_NOTE = (
+    "held out: requests of conversations that pass unfitted · $ in all: $ sent and $ held out "
+    "together, what budgets count"
 )
 
 
@@ -68,10 +88,17 @@ class ReportLine(Struct, frozen=True, kw_only=True):
     Attributes:
         names: what it sums up: the day, tenant, model or client asked for; empty for all.
         sums: what it comes to, without conversations that were held out.
+        held_out: what those come to.
     """
 
     names: tuple[str, ...]
     sums: ReceiptTotals
+    held_out: ReceiptTotals = ReceiptTotals()
+
+    @property
+    def in_all(self) -> ReceiptTotals:
+        """What both come to: what a provider bills, and a budget counts."""
+        return self.sums + self.held_out
 
 
 class LedgerReport(Struct, frozen=True, kw_only=True):
@@ -96,6 +123,11 @@ class LedgerReport(Struct, frozen=True, kw_only=True):
     held_out: ReceiptTotals
     open_writers: int
     budgets: list[SpendingRow] = []
+
+    @property
+    def in_all(self) -> ReceiptTotals:
+        """Of all conversations: what a provider bills, and a budget counts."""
+        return self.total + self.held_out
 
 
 def first_day(value: str) -> str:
@@ -141,6 +173,7 @@ def _since(value: str) -> str:
     type=NamedChoice(("day", "tenant", "model", "client")),
     help="What to sum up by. Default: day.",
 )
+@store_argument
 @store_option
 @json_option
 @click.option(
@@ -150,6 +183,7 @@ def _since(value: str) -> str:
 def command(
     since: str,
     by: tuple[By, ...],
+    place: str | None,
     address: str | None,
     page: Path | None,
     *,
@@ -163,20 +197,20 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("give --json or --csv, one of them.")
-    with closing(open_kept(address)) as store:
+    with closing(open_kept(one_store(place, address))) as store:
         report = report_from(store, since, by or ("day",))
     if page is not None:
         save(
             page,
             page_of(
                 sentences(report),
-                PageTable("summed by", _HEADINGS, table_rows(report)),
                 PageTable(
-                    _BUDGET_HEADINGS[0],
-                    _BUDGET_HEADINGS[1:],
-                    budget_rows(report),
+                    f"By {_joined(report.by)}",
+                    (_joined(report.by), *headings(report)),
+                    table_rows(report),
+                    notes(report),
                 ),
-                notes=_NOTES,
+                PageTable("Budgets", _BUDGET_HEADINGS, budget_rows(report)),
             ),
         )
     if as_json:
@@ -255,16 +289,22 @@ def report_of(
     """
     fitted = [one for one in receipts if not one.key.is_held_out]
     held_out = [one for one in receipts if one.key.is_held_out]
+    sums, held_out_sums = summed(fitted, by), summed(held_out, by)
+    nothing = ReceiptTotals()
     return LedgerReport(
         since=since,
         until=until,
         by=by,
         lines=[
-            ReportLine(names=names, sums=sums)
-            for names, sums in summed(fitted, by).items()
+            ReportLine(
+                names=names,
+                sums=sums.get(names, nothing),
+                held_out=held_out_sums.get(names, nothing),
+            )
+            for names in sorted({*sums, *held_out_sums})
         ],
-        total=summed(fitted).get((), ReceiptTotals()),
-        held_out=summed(held_out).get((), ReceiptTotals()),
+        total=summed(fitted).get((), nothing),
+        held_out=summed(held_out).get((), nothing),
         open_writers=len({one.writer for one in receipts if one.is_open}),
         budgets=budgets or [],
     )
@@ -272,20 +312,22 @@ def report_of(
 
 def sentences(report: LedgerReport) -> list[str]:
     """A report in words: what was measured, and what is reckoned."""
-    total = report.total
+    total, in_all = report.total, report.in_all
     days = (
         report.since
         if report.since == report.until
         else f"{report.since} to {report.until}"
     )
     lines = [
-        f"{days}: {_many(total.requests, 'request')}, "
-        f"{_many(total.conversations, 'new conversation')}, ${total.sent_usd:,.2f} at list price."
+        f"{days}: {_many(in_all.requests, 'request')}, "
+        f"{_many(in_all.conversations, 'new conversation')}, ${in_all.sent_usd:,.2f} at list price."
     ]
+    lines += _held_out(report)
     if total.saved_share is not None:
         change = "less" if total.saved_usd >= 0 else "more"
+        they = "the others" if report.held_out.requests else "they"
         lines.append(
-            f"Without ullage they would have come to ${total.raw_usd:,.2f} (reckoned): "
+            f"Without ullage {they} would have come to ${total.raw_usd:,.2f} (reckoned): "
             f"${abs(total.saved_usd):,.2f} {change}, {abs(total.saved_share):.0%}."
         )
     if total.recalls:
@@ -293,19 +335,19 @@ def sentences(report: LedgerReport) -> list[str]:
             f"Models opened what was set aside {total.recalls:,} times, for "
             f"${total.recall_usd:,.2f} of what was sent."
         )
-    lines += _held_out(report)
+    lines += _compared(report)
     lines += _counted(total)
-    if total.unreported:
+    if in_all.unreported:
         lines.append(
-            f"Of {_many(total.unreported, 'request')} nobody reported the usage: estimated."
+            f"Of {_many(in_all.unreported, 'request')} nobody reported the usage: estimated."
         )
-    if total.unpriced:
+    if in_all.unpriced:
         lines.append(
-            f"{_many(total.unpriced, 'request')} without a known price: in no sum of $."
+            f"{_many(in_all.unpriced, 'request')} without a known price: in no sum of $."
         )
-    if total.unbilled:
+    if in_all.unbilled:
         lines.append(
-            f"{_many(total.unbilled, 'request')} not billed by anybody (Ollama on a machine of "
+            f"{_many(in_all.unbilled, 'request')} not billed by anybody (Ollama on a machine of "
             "your own): $0."
         )
     if report.open_writers:
@@ -332,33 +374,70 @@ def _counted(total: ReceiptTotals) -> list[str]:
 
 
 def _held_out(report: LedgerReport) -> list[str]:
-    """The conversations that passed unfitted, beside the others: both are measured."""
-    out, fitted = report.held_out, report.total
-    if not out.requests:
+    """How much of the sum is of fitted conversations, and how much of those held out."""
+    held_out, fitted = report.held_out, report.total
+    if not held_out.requests:
         return []
-    sentence = f"Held out: {_many(out.conversations, 'new conversation')}, ${out.sent_usd:,.2f}"
-    if not out.conversations or not fitted.conversations:
-        return [f"{sentence}."]
-    held_out_usd = out.sent_usd / out.conversations
+    return [
+        f"Of them {_many(held_out.requests, 'request')}, ${held_out.sent_usd:,.2f}, are of "
+        "conversations that were held out: they pass unfitted, and save nothing. "
+        f"The other {_many(fitted.requests, 'request')} came to ${fitted.sent_usd:,.2f}."
+    ]
+
+
+def _compared(report: LedgerReport) -> list[str]:
+    """A fitted conversation beside one that was held out: both are measured."""
+    held_out, fitted = report.held_out, report.total
+    if not held_out.conversations or not fitted.conversations:
+        return []
+    held_out_usd = held_out.sent_usd / held_out.conversations
     fitted_usd = fitted.sent_usd / fitted.conversations
-    sentence += (
-        f", ${held_out_usd:,.4f} for each; the others ${fitted_usd:,.4f}"
+    sentence = (
+        f"On average a new conversation cost ${fitted_usd:,.2f} fitted, and "
+        f"${held_out_usd:,.2f} held out"
     )
     if held_out_usd:
         share = abs(1 - fitted_usd / held_out_usd)
         change = "less" if fitted_usd <= held_out_usd else "more"
-        sentence += f", {share:.0%} {change}"
+        sentence += f": {share:.0%} {change}"
     return [
-        f"{sentence} (measured on both sides; few conversations say little)."
+        f"{sentence} (measured, of {fitted.conversations:,} and "
+        f"{held_out.conversations:,} conversations; few of them say little)."
     ]
+
+
+def headings(report: LedgerReport) -> tuple[str, ...]:
+    """The headings of the figures of `table_rows`."""
+    more = _HELD_OUT_HEADINGS if report.held_out.requests else ()
+    return (*_HEADINGS, *more)
+
+
+def notes(report: LedgerReport) -> tuple[str, ...]:
+    """What the headings mean."""
+    return (*_NOTES, _HELD_OUT_NOTE) if report.held_out.requests else _NOTES
 
 
 def table_rows(report: LedgerReport) -> list[tuple[str, ...]]:
-    """Each line of a report as cells: its names, then a figure for each heading."""
+    """The lines of a report as cells: names, then a figure for each heading; last all of them."""
+    lines = [(_joined(line.names), line) for line in report.lines]
+    if len(lines) > 1:
+        total = ReportLine(
+            names=(), sums=report.total, held_out=report.held_out
+        )
+        lines.append(("all", total))
+    with_held_out = report.held_out.requests > 0
     return [
-        (" · ".join(n or "–" for n in line.names), *_cells(line.sums))
-        for line in report.lines
+        (
+            name,
+            *_cells(line.sums),
+            *(_held_out_cells(line) if with_held_out else ()),
+        )
+        for name, line in lines
     ]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " · ".join(name or "–" for name in names)
 
 
 def _cells(sums: ReceiptTotals) -> tuple[str, ...]:
@@ -369,9 +448,18 @@ def _cells(sums: ReceiptTotals) -> tuple[str, ...]:
         f"{sums.raw.prompt + sums.raw.output:,}",
         f"{sums.sent_usd:,.2f}",
         f"{sums.raw_usd:,.2f}",
+        f"{sums.saved_usd:,.2f}",
         "" if share is None else f"{share:.0%}",
         f"{sums.recalls:,}",
         f"{sums.recall_usd:,.2f}",
+    )
+
+
+def _held_out_cells(line: ReportLine) -> tuple[str, ...]:
+    return (
+        f"{line.held_out.requests:,}",
+        f"{line.held_out.sent_usd:,.2f}",
+        f"{line.in_all.sent_usd:,.2f}",
     )
 
 
@@ -396,15 +484,23 @@ def _of_limit(amount: str, limit: float, precision: str) -> str:
     return f"{amount} of {limit:,{precision}}" if limit else amount
 
 
+def _console() -> Console:
+    """A terminal has its width, or that of COLUMNS; a file or a pipe without COLUMNS has none."""
+    console = Console()
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = _UNLIMITED
+    return console
+
+
 def show(report: LedgerReport) -> None:
     """Print a report for people: its sentences, then a table."""
-    console = Console()
+    console = _console()
     for sentence in sentences(report):
         console.print(sentence, highlight=False, markup=False)
     table = Figures(box=None, pad_edge=False, caption_justify="left")
     table.optional = _OPTIONAL
-    table.add_column(" · ".join(report.by), overflow="fold")
-    for heading in _HEADINGS:
+    table.add_column(_joined(report.by), overflow="fold")
+    for heading in headings(report):
         table.add_column(heading, justify="right", no_wrap=True)
     for cells in table_rows(report):
         table.add_row(*map(harmless, cells))
@@ -412,7 +508,10 @@ def show(report: LedgerReport) -> None:
         console.print()
         console.print(table, markup=False)
         console.print(
-            "\n".join(_NOTES), style="dim", highlight=False, markup=False
+            "\n".join(notes(report)),
+            style="dim",
+            highlight=False,
+            markup=False,
         )
     if report.budgets:
         console.print()
@@ -433,9 +532,17 @@ def _budget_table(report: LedgerReport) -> Figures:
 
 
 def json_of(report: LedgerReport) -> dict[str, Any]:
-    """A report for ``--json``: each line with its names, and the sums of all."""
+    """A report for ``--json``: each line with its names, and the sums of all.
+
+    ``sums`` and ``total`` are of fitted conversations; ``in_all`` holds those held out as well.
+    """
     lines = [
-        dict(zip(report.by, one.names, strict=True)) | {"sums": one.sums}
+        dict(zip(report.by, one.names, strict=True))
+        | {
+            "sums": one.sums,
+            "held_out": one.held_out,
+            "in_all": one.in_all,
+        }
         for one in report.lines
     ]
     return {
@@ -447,6 +554,7 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
             "sent",
             "sent_usd",
             "held_out",
+            "in_all",
             "counted_tokens",
         ],
         "reckoned": [
@@ -459,6 +567,7 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
         "lines": lines,
         "total": report.total,
         "held_out": report.held_out,
+        "in_all": report.in_all,
         "open_writers": report.open_writers,
         "budgets": [
             {
@@ -492,6 +601,8 @@ def csv_of(report: LedgerReport) -> str:
         ),
         *("sent_usd", "raw_usd", "recalls", "recall_tokens", "recall_usd"),
         *("counted", "counted_tokens", "counted_raw_tokens"),
+        *("saved_usd", "held_out_requests", "held_out_usd"),
+        *("in_all_requests", "in_all_usd"),
     ]
     writer.writerow([*report.by, *names])
     for line in report.lines:
@@ -519,6 +630,11 @@ def csv_of(report: LedgerReport) -> str:
                     sums.counted_tokens,
                     sums.counted_raw_tokens,
                 ),
+                f"{sums.saved_usd:.6f}",
+                line.held_out.requests,
+                f"{line.held_out.sent_usd:.6f}",
+                line.in_all.requests,
+                f"{line.in_all.sent_usd:.6f}",
             ]
         )
     return text.getvalue()

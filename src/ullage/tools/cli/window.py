@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.core.history.hand import name_of
+from ullage.core.history.outline import head_of
 from ullage.core.turn.hand import described
+from ullage.session.decisions.entries import ConversationEntry
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     Leaf,
     StoredConversation,
     conversation,
@@ -26,9 +27,12 @@ from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,
     harmless,
+    is_store,
     open_kept,
     print_json,
     store_options,
+    tenant_in,
+    told_of_tenants,
 )
 from ullage.tools.hand.described import as_window, told_of_left
 
@@ -60,17 +64,23 @@ def command(
 ) -> None:
     """List the conversations of a store, newest first; with NAME, show one as it stands.
 
-    NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest. Each
+    NAME is the short name that the list shows, such as c7k2m9xqa, or "last" for the newest; a path
+    is taken for the store. Each
     text has a short name, such as m12.2, which `ullage pin`, `drop` and `restore` take; each batch
     and decision has one too, which `ullage undo` takes. With --why and no NAME the newest is shown.
     """
+    if name is not None and is_store(name):
+        name, address = None, name
     with closing(open_kept(address)) as store:
+        tenant = tenant_in(store, tenant)
         if name is None and not is_why:
             listed = conversations(store, tenant)
             if as_json:
                 print_json([_as_listed(item) for item in listed])
             else:
                 _print_list(listed)
+                for line in () if listed else told_of_tenants(store, "window"):
+                    click.echo(line)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
     if stored.left_for:
@@ -106,7 +116,7 @@ def _as_listed(item: ConversationEntry) -> dict[str, Any]:
 
 def _print_list(listed: list[ConversationEntry]) -> None:
     if not listed:
-        click.echo("No conversation is outlined in this store.")
+        click.echo("No conversation is outlined for this tenant.")
         return
     table = Table(box=None, pad_edge=False, expand=True)
     for column in ("conversation", "last used", "messages", "tokens", "model"):
@@ -158,7 +168,7 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
     """The lines of the table; texts that left with one batch are one line, unless all are asked."""
     run: list[Leaf] = []
     for leaf in [*leaves, None]:
-        is_gone = leaf is not None and leaf.state == "set aside" and not is_all
+        is_gone = leaf is not None and _is_gone(leaf) and not is_all
         if run and not (
             is_gone and leaf is not None and leaf.batch == run[0].batch
         ):
@@ -172,6 +182,10 @@ def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
             yield _row([leaf])
 
 
+def _is_gone(leaf: Leaf) -> bool:
+    return leaf.state == "set aside" and not leaf.is_copied
+
+
 def _row(run: list[Leaf]) -> tuple[Any, ...]:
     start, end = run[0], run[-1]
     name = start.name if start is end else f"{start.name} – {end.name}"
@@ -182,6 +196,8 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
     )
     state = start.state + (f" by {start.batch}" if start.batch else "")
     state += ", pinned" if any(leaf.is_pinned for leaf in run) else ""
+    if start.is_copied:
+        state += ", copied further down"
     text = harmless(start.head)
     return (
         name,
@@ -216,4 +232,7 @@ def _decided(stored: StoredConversation) -> Iterator[str]:
         reason = f": {decision.reason}" if decision.reason else ""
         due = "" if one.carried_out else " (with the next request)"
         description = described(decision, stored.transcript)
-        yield harmless(f"  {one.name}  {description}{by}{reason}{due}")
+        text = ""
+        if decision.text:
+            text = f' "{head_of(decision.text)}"'
+        yield harmless(f"  {one.name}  {description}{text}{by}{reason}{due}")

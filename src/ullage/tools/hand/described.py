@@ -100,6 +100,8 @@ def window_lines(
     for leaf in leaves[:_LINES]:
         state = leaf.state + (f" by {leaf.batch}" if leaf.batch else "")
         state += ", pinned" if leaf.is_pinned else ""
+        if leaf.is_copied:
+            state += ", copied further down"
         ref = f", ref={leaf.ref}" if leaf.ref else ""
         what = " ".join(filter(None, (leaf.role, leaf.kind, leaf.tool)))
         yield f"{leaf.name} {what}, {leaf.chars:,} characters, {state}{ref}: {leaf.head}"
@@ -121,9 +123,12 @@ def told_of_left(stored: StoredConversation) -> str:
     """
     if not stored.left_for:
         return ""
+    along = ""
+    if stored.went_along:
+        along = "What was pinned and noted until then went along. "
     return (
-        f"Its client compacted it and went on with {stored.left_for}. "
-        f"What is decided here does not hold there: decide it there, too."
+        f"Its client compacted it and went on with {stored.left_for}. {along}"
+        f"What is decided here now does not hold there: decide it there, too."
     )
 
 
@@ -193,6 +198,7 @@ def _decision(
         "what": described(entry.decision, stored.transcript),
         "reason": entry.decision.reason,
         "author": entry.decision.author,
+        "origin": entry.decision.origin,
         "carried_out": bool(entry.carried_out),
     }
 

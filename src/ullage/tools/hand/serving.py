@@ -18,14 +18,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ullage.core.errors import ConfigError, UllageError
 from ullage.core.turn.hand import described
 from ullage.core.values.decisions import Verb
+from ullage.session.decisions.entries import ConversationEntry, newest_of
 from ullage.session.stored.conversation import (
-    ConversationEntry,
     StoredConversation,
     conversation_of,
     conversations,
     decide,
     decision_of,
-    newest_of,
     under_way,
 )
 from ullage.session.stored.estimate import estimate_of
