@@ -498,5 +498,10 @@ def test_a_program_reads_what_the_report_says_with_the_token(serve, tmp_path):
         assert (budget["budget"], budget["tokens"]) == ("team", 36)
         assert [line["client"] for line in told["lines"]] == ["claude-cli"]
         assert told["total"]["requests"] == 1
+        page = ask_raw(
+            url, path="/_ullage/report?by=tenant&as=html", headers=known
+        )
+        assert page[1]["Content-Type"].startswith("text/html")
+        assert b"<h2>By tenant</h2>" in page[2]
         assert report("?by=colour")[0] == report("?since=x")[0] == 400
         assert "Use day, tenant" in str(report("?by=colour")[1])

@@ -2,8 +2,11 @@
 
 from collections import Counter
 from itertools import count
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.session.test_deciding import SMALL
 from tests.world import as_bytes
@@ -449,3 +452,73 @@ def test_two_summaries_behind_the_same_question_are_two_conversations(client):
     sent = client.asks(second)
     assert sent.count("Use Python 3.11.") == 1
     assert sent.count("Ask before you push.") == 1
+
+
+# ── whatever happens ─────────────────────────────────────────────────────────────────────
+
+STEP = st.tuples(
+    st.sampled_from(("note", "undo", "ask", "compact", "rewind")),
+    st.integers(0, 2),
+)
+
+
+class Talk:
+    """A conversation of one client session, with what its user noted; by any worker."""
+
+    def __init__(self, client):
+        self.client = client
+        self.history = [said("Fix the loader.")]
+        self.noted, self.standing = [], {}
+        self.own = None
+        self.ask(0)
+
+    def ask(self, worker, more=()):
+        self.own = self.client.session(worker)
+        sent = self.client.asks([*self.history, *more], own=self.own)
+        for text in self.noted:
+            assert sent.count(text) == (text in self.standing.values())
+        return sent
+
+    def note(self, worker):
+        text = f"Note {len(self.noted)} of the user."
+        self.noted.append(text)
+        self.own.note(text)
+        self.standing[len(self.noted)] = text
+        self.grow("Go on.")
+
+    def undo(self, worker):
+        for entry in self.own.decisions:
+            number = self.noted.index(entry.decision.text) + 1
+            if number == max(self.standing):
+                self.own.undo(entry.name)
+                del self.standing[number]
+                break
+        self.grow("Go on.")
+
+    def grow(self, text):
+        self.history += [said("I look.", "assistant"), said(text)]
+
+    def compact(self, worker):
+        self.ask(worker, [said("I look.", "assistant"), said("CRITICAL")])
+        summary = f"{CLAUDE} It was compacted after {len(self.noted)} notes,"
+        at = f"{next(_IDS)} steps."
+        self.history = [said(f"{summary} {at}"), said("So.", "assistant")]
+        self.history.append(said("Go on."))
+
+    def rewind(self, worker):
+        """The user says the last thing in other words."""
+        self.history[-1] = said(f"Rather do {next(_IDS)}.")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEP, max_size=12))
+def test_each_note_that_stands_is_in_each_view_once(steps):
+    with TemporaryDirectory() as folder:
+        client = Client(f"{folder}/store.db", workers=3)
+        talk = Talk(client)
+        for step, worker in steps:
+            if step != "ask":
+                getattr(talk, step)(worker)
+            sent = talk.ask(worker)
+            assert talk.ask((worker + 1) % 3) == sent
+        client.close()

@@ -31,6 +31,7 @@ from ullage.core.history.hand import (
 )
 from ullage.core.history.ledger import Ledger, latest_record
 from ullage.core.history.outline import (
+    Outline,
     outline_among,
     summed_up,
     transcript_of,
@@ -51,11 +52,7 @@ from ullage.core.values.effects import (
     Steps,
 )
 from ullage.core.values.notices import aside
-from ullage.session.decisions.entries import (
-    ConversationEntry,
-    newest_of,
-    read_outlines,
-)
+from ullage.session.decisions.entries import read_outlines
 from ullage.session.decisions.targets import target_of
 from ullage.session.view import RequestInfo
 
@@ -64,8 +61,8 @@ SESSION = "session"
 _CHARS_PER_TOKEN = 4
 _ROOM_SHARE = 1 / 8
 """Quotations of what was pinned have this share of a view; of the others their refs are named."""
-_MOST_ROWS = 16
-"""So many conversations of a client session are looked at, the newest ones."""
+_MOST_ROWS = 4
+"""So many conversations of a client session are looked at: clean-up may have taken an outline."""
 
 
 class SessionRow(Struct, frozen=True, array_like=True):
@@ -77,7 +74,7 @@ class SessionRow(Struct, frozen=True, array_like=True):
     """
 
     key: bytes
-    at_s: int
+    at_s: float
 
 
 class _Following(NamedTuple):
@@ -131,7 +128,7 @@ def rows_of(
         return ()
     transcript = info.transcript
     begins = transcript.chain[max(summed_up(transcript.messages), 1)]
-    row = SessionRow(info.key, int(at_s))
+    row = SessionRow(info.key, at_s)
     rows = _rows_key(transcript, settings)
     return (Record(rows, SESSION, 0, _encode(row), begins.hex()),)
 
@@ -208,20 +205,21 @@ def _predecessor(
         if row is not None and transcript.find(row.key) is None:
             rows.append(row)
     rows.sort(key=lambda row: row.at_s, reverse=True)
-    entries = list[ConversationEntry]()
     for row in rows[:_MOST_ROWS]:
         outline = outline_among((yield Find((row.key,))))
-        if outline is not None and not outline.subagent:
-            entries.append(ConversationEntry(outline, row.at_s))
-    newest = newest_of(entries)
-    if newest is None:
-        return None
-    outlines = yield from read_outlines(newest.outline)
+        if outline is not None:
+            return (yield from _read(outline))
+    return None
+
+
+def _read(newest: Outline) -> Steps[_Predecessor]:
+    """A conversation as its outlines and its ledger have it."""
+    outlines = yield from read_outlines(newest)
     earlier = transcript_of(outlines)
     records = yield Find(tuple(earlier.chain))
     ledger = Ledger().with_records(records)
     hand = hand_of(earlier, ledger)
-    return _Predecessor(newest.outline.name, earlier, ledger, hand)
+    return _Predecessor(newest.name, earlier, ledger, hand)
 
 
 def _row(record: Record) -> SessionRow | None:
