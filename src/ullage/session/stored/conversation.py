@@ -162,6 +162,27 @@ class StoredConversation(Struct, frozen=True, eq=False):
         end = len(self.messages) if length is None else length
         return list(_leaves(self, start, end))
 
+    def cut_by(self, batch: Batch, leaves: Sequence[Leaf]) -> list[Leaf]:
+        """The leaves that a batch cut or took out, whatever became of them since.
+
+        Args:
+            batch: one of its batches.
+            leaves: all of its leaves, as they stand.
+        """
+        leaf_states = dict[Location, "_LeafState | None"]()
+        message_states = dict[int, _LeafState]()
+        for edit in batch.edits:
+            _apply(self.transcript, edit, "", leaf_states, message_states)
+        names = set[str]()
+        for spot, state in leaf_states.items():
+            if state is not None:
+                names.add(f"m{spot[0] + 1}.{number_of(self, spot)}")
+        return [
+            leaf
+            for leaf in leaves
+            if leaf.message in message_states or leaf.name in names
+        ]
+
     def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
         for key in dict.fromkeys(self.transcript.chain):
