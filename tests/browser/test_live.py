@@ -122,6 +122,44 @@ def test_without_budgets_no_pane_is_drawn(live, url):
     expect(page.locator("#budgets")).to_be_hidden()
 
 
+def test_the_page_says_whose_sums_it_shows_and_leads_to_the_report(live, url):
+    ask(url, "POST", "/v1/chat/completions", long_chat())
+    page = live()
+    sums = page.locator("section", has=page.locator("#sums"))
+    expect(sums).to_contain_text("of this proxy and its workers since")
+    sums.locator("a").click()
+    expect(page.locator("h2").first).to_have_text("By tenant")
+
+
+def test_what_was_held_out_is_marked_and_what_was_stopped_is_no_chart(
+    new_page,
+):
+    budgets = [TeamBudget(name="spent", tokens=0, usd=1e-9)]
+    with upstream() as there, proxy(there, holdout=1.0) as url:
+        ask(url, "POST", "/v1/chat/completions", long_chat())
+        settle(url)
+        page = new_page(
+            allowed=lambda address: address.startswith((url, "data:")),
+            width=1280,
+            scheme="light",
+            motion="no-preference",
+        )
+        page.goto(f"{url}/_ullage/")
+        shown = page.locator(".conversation")
+        expect(shown).to_contain_text("Held out: it passes unfitted")
+        expect(page.locator("#sums")).to_contain_text("1 held out")
+    with upstream() as there, proxy(there, budgets=budgets) as url:
+        for _ in range(2):
+            ask(url, "POST", "/v1/chat/completions", long_chat())
+            settle(url)
+        state = json.loads(ask(url, path="/_ullage/state")[2])
+        assert 0 in [one["turns"][-1][2] for one in state["conversations"]]
+        page.goto(f"{url}/_ullage/")
+        shown = page.locator(".conversation").first
+        expect(shown).to_be_visible()
+        expect(page.locator("#conversations")).not_to_contain_text("now 0 of")
+
+
 def test_a_proxy_that_ended_is_told(browser):
     with upstream() as there, proxy(there, policy=CUTS_ALWAYS) as url:
         context = browser.new_context()

@@ -10,8 +10,45 @@ from ullage.core.history.outline import (
     head_of,
     outline_of,
     outlined,
+    summed_up,
     transcript_of,
 )
+from ullage.wires import FORMATS
+
+CLAUDE = (
+    "This session is being continued from a previous conversation that ran out"
+)
+CODEX = (
+    "Another language model started to solve this problem and produced a summary "
+    "of its thinking process."
+)
+SEALED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
+
+
+def said(text, role="user"):
+    return {"role": role, "content": text}
+
+
+@pytest.mark.parametrize(
+    ("items", "length"),
+    [
+        ([said(CLAUDE), said("I see.", "assistant")], 1),
+        ([said("<env>"), said("Fix it."), said(CODEX), said("Go on.")], 3),
+        ([said("Fix it."), SEALED, said("Go on.")], 2),
+        ([said("What did we do so far?"), said("All.", "assistant")], 2),
+        ([said("What did we do so far?")], 0),
+        ([said("Fix it."), said("Done.", "assistant"), said(CLAUDE)], 0),
+        ([said("Fix it."), said("Done.", "assistant"), SEALED], 0),
+        ([said(f"He wrote: {CLAUDE}")], 0),
+        ([said(CLAUDE, "assistant"), said("Go on.")], 0),
+        ([], 0),
+    ],
+)
+def test_where_a_client_summed_up_its_history(items, length):
+    wire = FORMATS["openai-responses"]
+    messages = [wire.parse(item, "input") for item in items]
+    assert summed_up(messages) == length
+
 
 SECRET = "the first line of it\n" + "what nobody else is to read " * 20
 TURNS = [

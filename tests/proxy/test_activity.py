@@ -1,6 +1,9 @@
 """What the live page shows: bounded, and one whoever served it."""
 
-from tests.proxy.told import broke, of, passed, relayed
+import pytest
+from msgspec.structs import replace
+
+from tests.proxy.told import FITTED, broke, of, passed, relayed
 from ullage.core.values.events import Event
 from ullage.doors.proxy import activity
 from ullage.doors.proxy.activity import Activity, Totals, joined, totalled
@@ -24,7 +27,31 @@ def test_a_conversation_has_its_turns_sums_and_decisions():
     assert shown.totals.requests == 2
     assert (found.totals.requests, found.totals.passed) == (3, 1)
     assert 0 < shown.totals.cost_usd < 1
-    assert shown.tenant == "tenant-o"
+    assert shown.tenant == "tenant-of-somebody"
+
+
+def test_what_was_held_out_is_marked_and_in_no_saving_of_tokens():
+    found = seen_of(of("a", 1.0), of("b", 2.0, is_held_out=True))
+    out, fitted = found.conversations
+    assert (out.is_held_out, fitted.is_held_out) == (True, False)
+    assert found.totals.held_out == 1
+    assert (found.totals.raw_tokens, found.totals.sent_tokens) == (
+        4_000,
+        1_000,
+    )
+    assert (
+        out.turns[0].sent_tokens == 1_000
+    )  # its window is drawn all the same
+
+
+def test_dollars_saved_are_of_all_requests():
+    cost = totalled(relayed()).cost_usd
+    fitted = relayed(replace(FITTED, raw_usd=3 * cost))
+    found = seen_of(fitted, of("b", 2.0, is_held_out=True, raw_usd=cost))
+    totals = found.totals
+    assert totals.raw_usd - totals.cost_usd == pytest.approx(2 * cost)
+    # nothing was reckoned for it: it cost the same
+    assert totalled(relayed()).raw_usd == cost
 
 
 def test_what_two_workers_served_is_one_conversation():

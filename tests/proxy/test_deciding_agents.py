@@ -151,6 +151,7 @@ def test_a_user_decides_while_it_runs(name, tmp_path):
     assert early in requests[undone_at + 1], "and the undo brought it back"
 
 
+@pytest.mark.timeout(900)
 def test_what_was_decided_goes_along_when_claude_code_compacts(tmp_path):
     agent, requests = installed("claude"), []
     user = User(tmp_path / "kept.db")

@@ -11,14 +11,22 @@ from time import sleep
 import pytest
 from aiohttp import web
 
-from tests.proxy.upstream import ask, proxy, talking, upstream
+from tests.proxy.upstream import ask, proxy, settle, talking, upstream
 from tests.servers import Call, Refusal, Reply
 from tests.servers.behind import behind
 from tests.servers.loops import loop, request, user
 from ullage import SqliteStore
+from ullage.core.values.receipts import summed
 from ullage.doors.exchange import ExchangeReport, Exchanges
 from ullage.doors.proxy.config import ProxyLimits
-from ullage.doors.proxy.relayed import Relayed, raw_tokens, treatment_of
+from ullage.doors.proxy.relayed import (
+    Relayed,
+    cost_in_usd,
+    raw_cost_in_usd,
+    raw_tokens,
+    treatment_of,
+)
+from ullage.stores import receipts_of
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
@@ -62,6 +70,36 @@ def test_an_agent_of_any_sdk_is_fitted_and_knows_nothing_of_it(
         < len(LOG)
         < sum(map(len, map(str, messages))) / 2.5
     )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", ["anthropic", "openai-chat"])
+def test_what_it_would_have_cost_is_told_as_the_receipts_have_it(
+    serve, tmp_path, wire, stream
+):
+    server, seen = serve(wire, calls(3), strict=True), []
+    with proxy(server, seen.append, store=f"{tmp_path}/kept.db") as url:
+        loop(behind(server, url, stream=stream), None, lambda *_: LOG)
+    assert len(seen) == 4
+    with closing(SqliteStore(tmp_path / "kept.db")) as store:
+        sums = summed(receipts_of(store).receipts())[()]
+    assert sums.saved_usd > 0
+    raw, cost = map(raw_cost_in_usd, seen), map(cost_in_usd, seen)
+    assert sum(raw) == pytest.approx(sums.raw_usd)
+    assert sum(cost) == pytest.approx(sums.sent_usd)
+
+
+def test_a_conversation_that_is_held_out_is_marked():
+    seen = []
+    with upstream() as there, proxy(there, seen.append, holdout=1.0) as url:
+        path = "/v1/chat/completions"
+        headers = ask(url, "POST", path, long_chat())[1]
+        settle(url)
+        state = json.loads(ask(url, path="/_ullage/state")[2])
+    assert headers["X-Ullage"] == "unchanged; held-out"
+    assert seen[0].report.is_held_out
+    assert state["conversations"][0]["is_held_out"]
+    assert state["totals"]["held_out"] == 1
 
 
 def chat(*messages):

@@ -3,7 +3,9 @@
 import io
 import json
 
-from tests.proxy.told import broke, passed, relayed
+from msgspec.structs import replace
+
+from tests.proxy.told import FITTED, broke, passed, relayed
 from ullage.doors.proxy.logs import lines_to
 
 
@@ -32,6 +34,9 @@ def test_a_line_says_what_it_came_to():
     (line,) = lines(passed("asked"))
     assert (line["done"], line["passed"]) == ("passed", "asked")
     assert "path" not in line
+    assert "held_out" not in line
+    (line,) = lines(relayed(replace(FITTED, is_held_out=True)))
+    assert line["held_out"] is True
 
 
 def test_nothing_fails_for_a_log_that_takes_nothing():

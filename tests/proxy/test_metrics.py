@@ -73,3 +73,32 @@ def test_a_label_of_a_strangers_is_quoted():
 def test_tokens_that_were_billed_anew_are_counted_by_their_cause():
     lines = text(broke(), broke(), relayed())["cache_rebilled_tokens_total"]
     assert lines == ['ullage_cache_rebilled_tokens_total{cause="tools"} 1800']
+
+
+def value(found, name):
+    (line,) = (line for line in found.splitlines() if line.startswith(name))
+    return float(line.rpartition(" ")[2])
+
+
+def test_what_a_team_would_have_paid_stands_beside_what_it_paid():
+    labels = (
+        '{tenant="tenant-of-somebody",model="claude-opus-4-8",client="cli"}'
+    )
+    found = merged([text(relayed(replace(FITTED, raw_usd=2.5), client="cli"))])
+    assert f"ullage_team_raw_usd_total{labels} 2.5" in found.splitlines()
+    assert 0 < value(found, "ullage_team_cost_usd_total") < 2.5
+    assert "team_raw" not in merged([text(relayed())], with_teams=False)
+
+
+def test_of_what_was_not_fitted_both_are_the_same():
+    found = merged([text(relayed())])
+    paid = value(found, "ullage_team_cost_usd_total")
+    assert value(found, "ullage_team_raw_usd_total") == paid
+
+
+def test_what_was_held_out_is_in_no_saving_of_tokens():
+    found = merged(
+        [text(relayed(), relayed(replace(FITTED, is_held_out=True)))]
+    )
+    assert 'ullage_prompt_tokens_total{at="came"} 4000' in found
+    assert "ullage_fit_seconds_count 2" in found

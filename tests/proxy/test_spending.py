@@ -9,6 +9,7 @@ import anthropic
 import openai
 import pytest
 
+from tests.cli.terminal import ullage
 from tests.proxy.started import started
 from tests.proxy.told import FITTED, relayed
 from tests.proxy.upstream import ask as ask_raw
@@ -473,6 +474,28 @@ def asked(url):
     return sum(map(int, counts))
 
 
+def test_the_report_comes_to_what_the_budget_counts_with_a_hold_out(
+    serve, tmp_path
+):
+    server = serve("anthropic", lambda captured: "Done.")
+    settings = {
+        "budgets": [team(usd=100.0)],
+        "holdout": 0.5,
+        "store": f"{tmp_path}/kept.db",
+    }
+    with proxy(server, **settings) as url:
+        for number in range(12):
+            said = {"role": "user", "content": f"What is wrong in {number}?"}
+            post(url, {**ASK, "messages": [said]})
+        settle(url)
+    words = ("report", "--store", tmp_path / "kept.db", "--by", "tenant")
+    told = ullage(*words, "--json").json
+    (line,), (budget,) = told["lines"], told["budgets"]
+    assert 0 < line["held_out"]["requests"] < 12
+    assert line["in_all"]["requests"] == budget["calls"] == 12
+    assert line["in_all"]["sent_usd"] == pytest.approx(budget["usd"])
+
+
 def test_a_program_reads_what_the_report_says_with_the_token(serve, tmp_path):
     server = serve("anthropic", lambda captured: "Done.")
     token = hashlib.sha256(b"secret").hexdigest()
@@ -498,5 +521,10 @@ def test_a_program_reads_what_the_report_says_with_the_token(serve, tmp_path):
         assert (budget["budget"], budget["tokens"]) == ("team", 36)
         assert [line["client"] for line in told["lines"]] == ["claude-cli"]
         assert told["total"]["requests"] == 1
+        page = ask_raw(
+            url, path="/_ullage/report?by=tenant&as=html", headers=known
+        )
+        assert page[1]["Content-Type"].startswith("text/html")
+        assert b"<h2>By tenant</h2>" in page[2]
         assert report("?by=colour")[0] == report("?since=x")[0] == 400
         assert "Use day, tenant" in str(report("?by=colour")[1])

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -9,7 +12,9 @@ import pytest
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
+from ullage.core.errors import ConfigError
 from ullage.doors.proxy import workers
+from ullage.doors.proxy.config import Config
 
 if not hasattr(os, "fork"):
     pytest.skip("this system cannot fork", allow_module_level=True)
@@ -31,6 +36,11 @@ def test_who_is_killed_is_replaced_and_nobody_waits_in_vain(tmp_path):
         first = children(proxy.process.pid)
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
+        while "started again" not in (line := proxy.process.stderr.readline()):
+            assert line
+        assert line == (
+            "ullage: worker 1 was ended by signal 9; it is started again\n"
+        )
         for number in range(20):
             assert (
                 ask(proxy.url, "POST", "/v1/x", b"%d" % number)[2]
@@ -56,6 +66,62 @@ def test_workers_do_not_outlive_their_parent(tmp_path):
         while any(map(_lives, orphans)):
             time.sleep(0.01)
     assert workers.serve_with_workers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_store_that_cannot_be_opened_is_one_line_and_exit_status_1(
+    tmp_path, workers
+):
+    (tmp_path / "kept.db").write_text("no database" * 1_000)
+    over = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ullage",
+            "proxy",
+            "--listen=127.0.0.1:0",
+            f"--workers={workers}",
+            f"--store={tmp_path}/kept.db",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert over.returncode == 1
+    assert over.stderr.startswith("Error: ")
+    assert len(over.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fail", "words"),
+    [
+        (
+            lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL),
+            "worker 1 ended before it answered",
+        ),
+        (
+            lambda *_, **__: {}["content"],
+            "worker 1 ended before it answered",
+        ),
+    ],
+)
+def test_a_worker_that_fails_as_it_starts_ends_the_proxy(
+    monkeypatch, capfd, fail, words
+):
+    monkeypatch.setattr(workers, "serve", fail)
+    handlers = {number: signal.getsignal(number) for number in workers._ENDS}
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            config = Config(workers=2, upstreams={"x": "http://127.0.0.1:1"})
+            with pytest.raises(ConfigError, match=words):
+                workers.serve_with_workers(config, listening, pytest.fail)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert "content" not in said
 
 
 def _lives(pid):

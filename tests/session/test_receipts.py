@@ -511,3 +511,20 @@ def test_where_nothing_is_cut_what_is_reckoned_is_what_was_sent():
     view.observe(Usage(fresh_tokens=1_000))
     assert view.counted(990)
     assert total(session.store).counted_raw_tokens == 1_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_writes_nothing_of_what_its_parent_noted(tmp_path):
+    session = Session("gpt-4.1", store=tmp_path / "kept.db")
+    for number in range(2):
+        session.fit(asked(f"Go {number}."))
+        session.observe(Usage(fresh_tokens=3))
+    child = os.fork()
+    if not child:
+        try:
+            close(session.store)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    (receipt,) = session.store.receipts()
+    assert (receipt.sums.requests, receipt.is_open) == (1, True)

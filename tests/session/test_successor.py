@@ -2,8 +2,11 @@
 
 from collections import Counter
 from itertools import count
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.session.test_deciding import SMALL
 from tests.world import as_bytes
@@ -32,6 +35,14 @@ TOOLS = [
         "name": "read",
         "description": "Read a file.",
         "input_schema": {"type": "object"},
+    }
+]
+FUNCTIONS = [
+    {
+        "type": "function",
+        "name": "read",
+        "parameters": {"type": "object"},
+        "strict": False,
     }
 ]
 RULES = "".join(f"Rule {n} of the house.\n" for n in range(40))
@@ -171,6 +182,14 @@ def test_pinned_lines_are_quoted_alone(client):
     assert "Rule 6 of the house." not in sent
 
 
+def test_what_was_pinned_twice_is_quoted_once(client):
+    client.asks(LONG)
+    client.decides("pin", "m3")
+    client.decides("pin", "m3.1")
+    client.asks(COMPACT)
+    assert client.asks(SUMMED_UP).count("Rule 0 of the house.") == 1
+
+
 def test_what_has_no_room_is_named_by_its_ref(client):
     long = "".join(f"row {n} of a long table\n" for n in range(900))
     history = [said("Fix the loader."), *read(long)]
@@ -221,6 +240,33 @@ def test_a_note_waits_for_no_text_of_the_system_behind_the_request(client):
     assert "Use Python 3.11." in sent
     more = [*history, said("I look.", "assistant"), said("Go on.")]
     assert client.asks(more).startswith(sent[:-1])
+
+
+def test_a_note_goes_before_a_summary_that_the_provider_sealed(client):
+    """So Codex ends the first request with what it compacted."""
+
+    def asks(items):
+        own = Session("gpt-5.6", store=client.stores[0])
+        own.asked_in(SESSION)
+        request = {"model": "gpt-5.6", "tools": FUNCTIONS, "input": items}
+        view = own.fit(request)
+        assert problems_of("openai-responses", view["input"]) == []
+        view.observe(Usage(fresh_tokens=own._newest.tokens, output_tokens=1))
+        return view["input"]
+
+    asks([said("Fix it."), said("I look.", "assistant"), said("Go on.")])
+    client.decides("note", text="Use Python 3.11.")
+    sealed = {
+        "type": "compaction",
+        "id": "cmp_1",
+        "encrypted_content": "sealed",
+    }
+    sent = asks([said("Fix it."), said("Go on."), sealed])
+    assert "Use Python 3.11." in as_bytes(sent[2:3])
+    assert sent[3] == sealed
+    more = [said("I see.", "assistant"), said("And?")]
+    later = asks([said("Fix it."), said("Go on."), sealed, *more])
+    assert as_bytes(later[:4]) == as_bytes(sent)
 
 
 def test_it_goes_along_each_time(client):
@@ -449,3 +495,73 @@ def test_two_summaries_behind_the_same_question_are_two_conversations(client):
     sent = client.asks(second)
     assert sent.count("Use Python 3.11.") == 1
     assert sent.count("Ask before you push.") == 1
+
+
+# ── whatever happens ─────────────────────────────────────────────────────────────────────
+
+STEP = st.tuples(
+    st.sampled_from(("note", "undo", "ask", "compact", "rewind")),
+    st.integers(0, 2),
+)
+
+
+class Talk:
+    """A conversation of one client session, with what its user noted; by any worker."""
+
+    def __init__(self, client):
+        self.client = client
+        self.history = [said("Fix the loader.")]
+        self.noted, self.standing = [], {}
+        self.own = None
+        self.ask(0)
+
+    def ask(self, worker, more=()):
+        self.own = self.client.session(worker)
+        sent = self.client.asks([*self.history, *more], own=self.own)
+        for text in self.noted:
+            assert sent.count(text) == (text in self.standing.values())
+        return sent
+
+    def note(self, worker):
+        text = f"Note {len(self.noted)} of the user."
+        self.noted.append(text)
+        self.own.note(text)
+        self.standing[len(self.noted)] = text
+        self.grow("Go on.")
+
+    def undo(self, worker):
+        for entry in self.own.decisions:
+            number = self.noted.index(entry.decision.text) + 1
+            if number == max(self.standing):
+                self.own.undo(entry.name)
+                del self.standing[number]
+                break
+        self.grow("Go on.")
+
+    def grow(self, text):
+        self.history += [said("I look.", "assistant"), said(text)]
+
+    def compact(self, worker):
+        self.ask(worker, [said("I look.", "assistant"), said("CRITICAL")])
+        summary = f"{CLAUDE} It was compacted after {len(self.noted)} notes,"
+        at = f"{next(_IDS)} steps."
+        self.history = [said(f"{summary} {at}"), said("So.", "assistant")]
+        self.history.append(said("Go on."))
+
+    def rewind(self, worker):
+        """The user says the last thing in other words."""
+        self.history[-1] = said(f"Rather do {next(_IDS)}.")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEP, max_size=12))
+def test_each_note_that_stands_is_in_each_view_once(steps):
+    with TemporaryDirectory() as folder:
+        client = Client(f"{folder}/store.db", workers=3)
+        talk = Talk(client)
+        for step, worker in steps:
+            if step != "ask":
+                getattr(talk, step)(worker)
+            sent = talk.ask(worker)
+            assert talk.ask((worker + 1) % 3) == sent
+        client.close()

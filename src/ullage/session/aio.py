@@ -21,6 +21,7 @@ from ullage.session.decisions.preview import Preview
 from ullage.session.drivers import adrive, arun, run
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
+from ullage.session.receipts.timer import write_in_time
 from ullage.session.receipts.writer import aclose
 from ullage.session.spend.waiting import pauses
 from ullage.session.view import AsyncView
@@ -397,6 +398,7 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
+        write_in_time(self.store)
         blocking = getattr(self.store, "blocking", None)
         summaries = self._summaries
         asked = (

@@ -93,13 +93,22 @@ class CopyMixin:
         }
 
     @property
+    def is_held_out(self) -> bool:
+        """Whether the conversation passes unfitted, to be compared with (``holdout=``)."""
+        return self.settings.policy.name == HELD_OUT.name
+
+    @property
     def _receipts(self) -> ReceiptWriter:
         """The writer of this session's receipts."""
         adds_tools = self.settings.recall != "host"
-        is_held_out = self.settings.policy.name == HELD_OUT.name
         tenant, agent = self.settings.tenant, self._account.agent
         return ReceiptWriter(
-            self.store, tenant, agent, adds_tools, is_held_out, self._saved
+            self.store,
+            tenant,
+            agent,
+            adds_tools,
+            self.is_held_out,
+            self._saved,
         )
 
     def __copy__(self) -> Self:

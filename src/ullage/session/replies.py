@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ullage.core.history.window import Window
 from ullage.core.turn.observing import observe
 from ullage.core.values.effects import Commit, Record, Steps
+from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.usage import Usage
 from ullage.session.changes import Change
 from ullage.session.decisions.successor import rows_of
@@ -90,6 +91,10 @@ class ReplyMixin(TurnMixin):
         self._change(count)
         counted = None if earlier is None else earlier.usage
         yield from receipts.paid(info, report.usage, counted, caches=caches)
+
+    def take_new_savings(self) -> ReceiptTotals:
+        """What `saved` has grown by since this was last called, for sums kept elsewhere."""
+        return self._saved.take_new()
 
     def _session_rows(self, info: RequestInfo) -> tuple[Record, ...]:
         """The row of a conversation in its client session, where one is known."""

@@ -16,6 +16,7 @@ class Cable:
         cut_at: which of the pieces that pass from now on is not let through: both ends then
             find the connection reset. A client's are "asked", a server's are "answered".
         is_held: whether nothing passes, and nobody is told.
+        is_away: whether every connection is reset, as where no server is.
     """
 
     def __init__(self, port):
@@ -23,6 +24,7 @@ class Cable:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self.delay_s, self.cut_at, self.is_held = 0.0, None, False
+        self._is_away = False
         self._instead = None
         self.cuts = 0
         self._passed = {"asked": 0, "answered": 0}
@@ -40,6 +42,16 @@ class Cable:
             self.cut_at, self._instead = (what, number), instead
 
     @property
+    def is_away(self):
+        return self._is_away
+
+    @is_away.setter
+    def is_away(self, is_away):
+        self._is_away = is_away
+        for pair in self._pairs if is_away else ():
+            self._reset(pair)
+
+    @property
     def connections(self):
         """How many were made through it."""
         return len(self._pairs)
@@ -53,6 +65,9 @@ class Cable:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                if self._is_away:
+                    client.close()
+                    continue
                 pair = (
                     client,
                     socket.create_connection(("127.0.0.1", self._port)),

@@ -53,6 +53,8 @@ _SUMMARIES = (
     "Another language model started to solve this problem and produced a summary",
 )
 """How the summary begins to which a client compacts its history: Claude Code's words, Codex's."""
+_SEALED = "compaction"
+"""The kind of a summary that the provider wrote and sealed: Codex has OpenAI's."""
 _ASKS_FOR_SUMMARY = "What did we do so far?"
 """What opencode has the user ask before the summary, which is a reply."""
 
@@ -264,18 +266,29 @@ def transcript_of(outlines: Sequence[Outline]) -> Transcript:
         outlines: in order, each behind the one that it names; not empty.
     """
     transcript = Transcript(outlines[0].root)
-    for outline in outlines:
-        for message in outline.messages[
-            max(len(transcript) - outline.start, 0) :
-        ]:
-            transcript.append(_stand_in(message), message.digest)
+    for message in messages_of(outlines):
+        transcript.append(_stand_in(message), message.digest)
     return transcript
+
+
+def messages_of(outlines: Sequence[Outline]) -> list[OutlinedMessage]:
+    """The messages that outlines tell of; where two of them differ, the later one counts.
+
+    What stands behind a reply may have been said in other words when the next one came.
+
+    Args:
+        outlines: in order, each behind the one that it names.
+    """
+    messages = list[OutlinedMessage]()
+    for outline in outlines:
+        messages[outline.start :] = outline.messages
+    return messages
 
 
 def _newest_outline(
     transcript: Transcript, length: int, ledger: Ledger
 ) -> tuple[bytes, int]:
-    """The key of the newest earlier outline of a history, and how many messages it tells of."""
+    """The key of the newest earlier outline of a history, and how many messages both have."""
     chain = transcript.chain
     for index in range(transcript.decision_index(length) - 1, 0, -1):
         key = chain[index]
@@ -283,7 +296,7 @@ def _newest_outline(
         if not 0 < outlined_length <= length:
             continue
         if transcript.decision_key(outlined_length) == key:
-            return key, outlined_length
+            return key, index
     return b"", 0
 
 
@@ -298,6 +311,8 @@ def summed_up(messages: Sequence[Message]) -> int:
     """
     asks = False
     for length, message in enumerate(messages, 1):
+        if is_sealed_summary(message):
+            return length
         if message.role == "assistant":
             return length if asks else 0
         if message.role != "user":
@@ -307,6 +322,16 @@ def summed_up(messages: Sequence[Message]) -> int:
             return length
         asks = texts == [_ASKS_FOR_SUMMARY]
     return 0
+
+
+def is_sealed_summary(message: Message) -> bool:
+    """Whether a message is a summary of what is left out, which the provider wrote and sealed.
+
+    Args:
+        message: of a history.
+    """
+    kinds = {part.kind for part in message.parts if isinstance(part, Opaque)}
+    return _SEALED in kinds
 
 
 def _texts_of(message: Message) -> list[str]:

@@ -342,6 +342,7 @@ class Exchange(StoredExchange):
             events=(*self.report.events, *self.view.events),
             is_undercounted=self.view.sent.is_undercounted,
             standing=self.view.sent.standing,
+            is_held_out=self._session.is_held_out,
             without=added.without,
         )
         self._sent = self._written(added.view, added.request)
@@ -623,6 +624,8 @@ class Exchange(StoredExchange):
         """Take in a reply, or those events of it that report usage. It never raises."""
         yield from self._attempt(partial(self.view.observe, reply))
         usage, earlier_usage = self.view.sent.reply_usage, self.report.usage
+        # also of an estimate, which is in no sum of what providers reported
+        new = self._session.take_new_savings()
         if (
             reply
             and self._trial is not None
@@ -631,7 +634,10 @@ class Exchange(StoredExchange):
             self._trial.confirm()
         if usage is not None:
             self._note(
-                usage=usage if earlier_usage is None else earlier_usage + usage
+                usage=usage
+                if earlier_usage is None
+                else earlier_usage + usage,
+                raw_usd=(self.report.raw_usd or 0.0) + new.raw_usd,
             )
         for event in self.view.sent.reply_events:
             if event not in self.report.events:

@@ -137,12 +137,15 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
         limit_tokens: the most they were allowed to be.
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
+        raw_usd: what it would have cost without ullage, in dollars at list price: reckoned, as
+            for a receipt; None: nothing was reckoned.
         events: what was decided for it, in every round of it.
         standing: why nothing of its conversation is cut on arrival; None: it is.
         without: what it was sent without, because the upstream refused it, in this exchange or
             before (`ullage.doors.exchange.additions`).
         budget: how far the team's budget is used that is nearest its end; None: none covers it.
         is_stopped: whether it was not sent, because a budget leaves no room.
+        is_held_out: whether its conversation passes unfitted, to be compared with.
     """
 
     path: str
@@ -164,11 +167,13 @@ class ExchangeReport(Struct, frozen=True, kw_only=True):
     limit_tokens: int = 0
     status: int = 0
     usage: Usage | None = None
+    raw_usd: float | None = None
     events: tuple[Event, ...] = ()
     standing: Standing | None = None
     without: tuple[Addition, ...] = ()
     budget: BudgetUse | None = None
     is_stopped: bool = False
+    is_held_out: bool = False
 
 
 class ExchangeCounts(Struct, frozen=True):

@@ -15,8 +15,14 @@ from msgspec.structs import astuple, replace
 
 from ullage import Event
 from ullage.doors.exchange.additions import Addition
-from ullage.doors.host import Standing, cost_of
-from ullage.doors.proxy.relayed import Relayed, raw_tokens, tenant_shown
+from ullage.doors.host import Standing
+from ullage.doors.proxy.relayed import (
+    Relayed,
+    cost_in_usd,
+    raw_cost_in_usd,
+    raw_tokens,
+    tenant_shown,
+)
 from ullage.stores import SpendingRow
 from ullage.wires import is_billed
 
@@ -76,7 +82,7 @@ class Totals(Struct, frozen=True):
         requests: all of them.
         fitted: those that went on shorter than they came.
         passed: those that were not fitted.
-        raw_tokens: of all prompts that were fitted, as they came.
+        raw_tokens: of all prompts that were read and not held out, as they came.
         sent_tokens: the same, as they went on.
         recalled: how often something set aside was opened again.
         cost_usd: at list price, of what was reported; unknown prices are left out.
@@ -84,6 +90,8 @@ class Totals(Struct, frozen=True):
         rebilled_tokens: what was sent before and billed again then.
         rebilled_usd: what that cost, at list price.
         unbilled: those that nobody bills: the model runs on a machine of one's own.
+        held_out: those of conversations that pass unfitted, to be compared with.
+        raw_usd: what all would have cost without ullage, at list price: reckoned.
     """
 
     requests: int = 0
@@ -97,6 +105,8 @@ class Totals(Struct, frozen=True):
     rebilled_tokens: int = 0
     rebilled_usd: float = 0.0
     unbilled: int = 0
+    held_out: int = 0
+    raw_usd: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*map(add, astuple(self), astuple(other)))
@@ -109,12 +119,13 @@ class ConversationActivity(Struct, frozen=True):
         key: what its session is kept under.
         wire: of its requests.
         model: that was asked last.
-        tenant: the owner, in its first characters.
+        tenant: the owner; of one made of a credential the first characters.
         totals: of all its requests.
         turns: the newest, in order.
         decisions: the newest, in order.
         standing: why nothing of it is cut on arrival, as of its last request; None: it is.
         without: what its last request was sent without, because the upstream refuses it.
+        is_held_out: whether it passes unfitted, to be compared with.
     """
 
     key: str
@@ -126,6 +137,7 @@ class ConversationActivity(Struct, frozen=True):
     decisions: tuple[DecisionNote, ...] = ()
     standing: Standing | None = None
     without: tuple[Addition, ...] = ()
+    is_held_out: bool = False
 
     @property
     def is_joined(self) -> bool:
@@ -213,7 +225,10 @@ class Activity:
             return
         key = report.conversation
         earlier = self._conversations.pop(
-            key, ConversationActivity(key, report.wire, "", relayed.tenant[:8])
+            key,
+            ConversationActivity(
+                key, report.wire, "", tenant_shown(relayed.tenant)
+            ),
         )
         self._conversations[key] = _with(earlier, relayed, totals)
         if len(self._conversations) > _CONVERSATIONS:
@@ -247,24 +262,22 @@ class Activity:
 def totalled(relayed: Relayed) -> Totals:
     """What one request adds."""
     report = relayed.report
-    cost = (
-        None
-        if report.usage is None
-        else cost_of(report.usage, report.model, report.wire)
-    )
+    is_compared = not report.is_held_out
     breaks = [event.broken for event in report.events if event.broken]
     return Totals(
         requests=1,
         fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
         passed=int(not report.view_tokens),
-        raw_tokens=raw_tokens(relayed),
-        sent_tokens=report.view_tokens,
+        raw_tokens=raw_tokens(relayed) if is_compared else 0,
+        sent_tokens=report.view_tokens if is_compared else 0,
         recalled=report.recalled,
-        cost_usd=cost or 0.0,
+        cost_usd=cost_in_usd(relayed) or 0.0,
         breaks=len(breaks),
         rebilled_tokens=sum(broken.tokens for broken in breaks),
         rebilled_usd=sum(broken.cost_usd or 0.0 for broken in breaks),
         unbilled=int(not is_billed(report.wire, report.model)),
+        held_out=int(report.is_held_out),
+        raw_usd=raw_cost_in_usd(relayed) or 0.0,
     )
 
 
@@ -290,7 +303,7 @@ def _with(
     usage = report.usage
     turn = TurnFigures(
         at_s,
-        totals.raw_tokens,
+        raw_tokens(relayed),
         report.view_tokens,
         report.limit_tokens,
         0 if usage is None else usage.input_tokens,
@@ -311,6 +324,7 @@ def _with(
         (*conversation.decisions, *notes)[-_DECISIONS:],
         report.standing,
         report.without,
+        report.is_held_out,
     )
 
 
@@ -346,6 +360,7 @@ def _both(
         tuple(decisions[-_DECISIONS:]),
         newer.standing,
         newer.without,
+        newer.is_held_out,
     )
 
 

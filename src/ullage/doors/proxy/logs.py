@@ -64,6 +64,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "broken": relayed.is_broken,
         "undercounted": report.is_undercounted,
         "without": report.without,
+        "held_out": report.is_held_out,
     }
     if report.usage is not None:
         line["input_tokens"] = report.usage.input_tokens

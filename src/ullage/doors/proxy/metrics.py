@@ -13,11 +13,12 @@ from typing import get_args
 
 from ullage import __version__
 from ullage.doors.exchange.values import Passed
-from ullage.doors.host import cost_of
 from ullage.doors.proxy.relayed import (
     Relayed,
     client_shown,
+    cost_in_usd,
     model_in_logs,
+    raw_cost_in_usd,
     raw_tokens,
     tenant_shown,
 )
@@ -58,11 +59,11 @@ _HELP = {
     "broken_total": "Replies that ended before their end, or never came.",
     "replays_total": "Requests that were refused as too long and sent again, shorter.",
     "recalls_total": "Calls of recall tools that were answered here.",
-    "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
+    "prompt_tokens_total": "Tokens of prompts, held-out ones left out: as they came, and as sent.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
     "cache_rebilled_tokens_total": "Tokens that were sent before and billed again, by cause.",
-    "body_bytes_total": "Bytes of bodies of fitted requests: as they came, and as they went on.",
+    "body_bytes_total": "Bytes of the bodies of the same requests: as they came, and went on.",
     "fit_seconds": "From the request's last byte until it was sent on.",
     "head_seconds": "From then until the head of the reply.",
     "stopped_total": "Requests that a budget left no room for, by budget.",
@@ -80,6 +81,7 @@ _HELP = {
     "connections": "Open connections of clients.",
     "resident_bytes": "Bytes of memory that the process holds.",
     "team_cost_usd_total": "The same dollars by tenant, model and client.",
+    "team_raw_usd_total": "Dollars of the same requests without ullage, as reckoned.",
     "team_requests_total": "Requests by tenant and client.",
     "team_budget_used_ratio": "What is spent of a budget in its present period; 1 is all.",
     "team_budget_spent_usd": "Dollars that are spent of it.",
@@ -128,11 +130,12 @@ class Metrics:
                 upstream=upstream,
                 status=str(report.status),
             )
-        if report.view_tokens:
+        if report.view_tokens and not report.is_held_out:
             self._add("prompt_tokens_total", raw_tokens(relayed), at="came")
             self._add("prompt_tokens_total", report.view_tokens, at="sent")
             self._add("body_bytes_total", relayed.came_bytes, at="came")
             self._add("body_bytes_total", relayed.sent_bytes, at="sent")
+        if report.view_tokens:
             self._time("fit_seconds", relayed.fit_s)
         if relayed.head_s:
             self._time("head_seconds", relayed.head_s)
@@ -168,11 +171,9 @@ class Metrics:
         report = relayed.report
         model = model_in_logs(relayed.report.model)
         usage = report.usage
-        cost = None
-        if usage is not None:
-            cost = cost_of(usage, report.model, report.wire)
-            if not is_billed(report.wire, report.model):
-                self._add("unbilled_total", 1)
+        cost = cost_in_usd(relayed)
+        if usage is not None and not is_billed(report.wire, report.model):
+            self._add("unbilled_total", 1)
         if cost:
             self._add("cost_usd_total", cost, model=model)
         if usage is not None and cost is None:
@@ -181,14 +182,12 @@ class Metrics:
             return
         tenant, client = self._team(relayed)
         self._add(f"{TEAM}requests_total", 1, tenant=tenant, client=client)
+        whose = {"tenant": tenant, "model": model, "client": client}
         if cost:
-            self._add(
-                f"{TEAM}cost_usd_total",
-                cost,
-                tenant=tenant,
-                model=model,
-                client=client,
-            )
+            self._add(f"{TEAM}cost_usd_total", cost, **whose)
+        raw_cost = raw_cost_in_usd(relayed)
+        if raw_cost:
+            self._add(f"{TEAM}raw_usd_total", raw_cost, **whose)
 
     def _team(self, relayed: Relayed) -> tuple[str, str]:
         """The labels of a tenant and a client; beyond `_MOST_TEAMS` one for all others."""

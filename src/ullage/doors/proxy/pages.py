@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, unquote
 from aiohttp import web
 
 from ullage import Event
-from ullage.core.errors import ConfigError
+from ullage.core.errors import ConfigError, StoreError
 from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
 from ullage.doors.proxy.activity import (
@@ -53,6 +53,7 @@ _NOT_GIVEN = (
     "pages are for a browser on this machine, of the user who runs the proxy, at the address it "
     "listens on. To look from elsewhere, or through a reverse proxy, set [access]: docs/proxy.md."
 )
+_STORE_TRIED_AGAIN_S = "5"
 _NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
@@ -137,10 +138,20 @@ class Pages:
             )
         if is_called:
             return await self._compressing(request, path)
-        if asked is None:
-            return await self._page(path, target)
         refusal = deciding.problem(request) if is_decision else None
-        return refusal or await self._decided(request, *asked)
+        return refusal or await self._given(request, path, target)
+
+    async def _given(
+        self, request: web.BaseRequest, path: str, target: str
+    ) -> web.StreamResponse:
+        """Answer somebody who may see the pages and decide on them."""
+        asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
+        try:
+            if asked is None:
+                return await self._page(path, target)
+            return await self._decided(request, *asked)
+        except StoreError as error:
+            return failure(503, str(error), Retry_After=_STORE_TRIED_AGAIN_S)
 
     # ── prompt caches that are kept alive ────────────────────────────────────────────
 
@@ -285,8 +296,9 @@ class Pages:
         return activity.totals, activity.conversations, self._budgets()
 
     async def _report(self, target: str) -> web.Response:
-        """What was spent, as ``ullage report --json`` tells it."""
+        """What was spent, as ``ullage report --json`` tells it; with ``as=html`` as its page."""
         words = parse_qs(target.partition("?")[2])
+        as_html = words.get("as", ["json"])[-1] == "html"
         store = self._relay.exchanges.sessions.store
         try:
             text: bytes = await asyncio.to_thread(
@@ -294,9 +306,12 @@ class Pages:
                 store,
                 words.get("since", ["7d"])[-1],
                 words.get("by", []),
+                as_html=as_html,
             )
         except ConfigError as error:
             return failure(400, str(error))
+        if as_html:
+            return _html(text.decode())
         answer = web.Response(body=text, content_type="application/json")
         answer.headers.update(_GUARDED)
         return answer

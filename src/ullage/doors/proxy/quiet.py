@@ -4,7 +4,7 @@ Libraries put what they were given into their errors: aiohttp a header that cann
 the key in it. So where nobody has configured logging, a record of another library is written by its
 level and its logger's name alone, and an exception by its type and by where in our code it was met.
 An event of a session is written once for each kind: it can name a tool or a model, and metrics
-count them.
+count them. A pool of connections warns at every try; the store says once that its server is away.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import Any
 
 _log = logging.getLogger("ullage.proxy")
+_OURS = (_log.name, "ullage.stores")
+_TOLD_BY_US = "psycopg.pool"
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -73,8 +75,10 @@ class OwnWords(logging.Handler):
                 sys.stderr.write(f"ullage: {line}\n")
 
     def _line_of(self, record: logging.LogRecord) -> str:
-        if record.name == _log.name:
+        if record.name in _OURS:
             return record.getMessage()
+        if record.name == _TOLD_BY_US:
+            return ""
         if (
             record.name == "ullage"
             and isinstance(record.args, tuple)

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from ullage.doors.exchange.values import ExchangeReport, Passed
-from ullage.doors.host import lookup
+from ullage.doors.host import cost_of, lookup
 
 _OF_CREDENTIAL = re.compile(r"[0-9a-f]{32}")
 _PLAIN = re.compile(r"[A-Za-z0-9._:/@+\[\]-]{1,100}")
@@ -57,6 +57,21 @@ def raw_tokens(relayed: Relayed) -> int:
     )
 
 
+def cost_in_usd(relayed: Relayed) -> float | None:
+    """What the request cost at list price; None: nothing was reported, or no price is known."""
+    report = relayed.report
+    if report.usage is None:
+        return None
+    return cost_of(report.usage, report.model, report.wire)
+
+
+def raw_cost_in_usd(relayed: Relayed) -> float | None:
+    """What it would have cost without ullage: reckoned, or the same where nothing was fitted."""
+    cost = cost_in_usd(relayed)
+    raw = relayed.report.raw_usd
+    return cost if cost is None or raw is None else raw
+
+
 def model_in_logs(model: str) -> str:
     """A model's name where it is a known one: any other is a text of the client's."""
     return (
@@ -87,9 +102,9 @@ def treatment_of(
         passed: why it was not fitted, or None.
         is_changed: whether what was sent is other than what came.
         is_dry: whether what was fitted was not sent.
-        report: of the exchange: whether its conversation was met under way, whether the upstream
-            seems to cut prompts without saying so, what it refused of our additions, and how far
-            its budget is used.
+        report: of the exchange: whether its conversation is held out or was met under way, whether
+            the upstream seems to cut prompts without saying so, what it refused of our additions,
+            and how far its budget is used.
     """
     if is_dry:
         return "dry-run"
@@ -101,7 +116,7 @@ def treatment_of(
     if report is None:
         return treatment
     return (
-        f"{treatment}{joined(report)}{undercounted(report)}{without(report)}"
+        f"{treatment}{held_out(report)}{joined(report)}{undercounted(report)}{without(report)}"
         f"{budget_used(report)}"
     )
 
@@ -113,6 +128,11 @@ def budget_used(report: ExchangeReport | None) -> str:
         return ""
     is_worth_telling = report.is_stopped or use.state != "within"
     return f"; budget={use.percent}%" if is_worth_telling else ""
+
+
+def held_out(report: ExchangeReport) -> str:
+    """What the header says of a conversation that passes unfitted, to be compared with."""
+    return "; held-out" if report.is_held_out else ""
 
 
 def undercounted(report: ExchangeReport) -> str:

@@ -1,10 +1,11 @@
 """What the sessions of one process write into the ledger of receipts of their store.
 
 A reply that is taken in is noted in numbers, from sums that its window keeps. What it comes to is
-worked out and written later, of many replies at once: when the last write was `EVERY_S` seconds
-ago, when `MOST_NOTED` wait, when a session or the store is closed, and at the end of the process.
-So a process that is killed loses what came since its last write, and its rows stay open: a report
-tells of both.
+worked out and written later, of many replies at once: with a reply when the last write was
+`EVERY_S` seconds ago or `MOST_NOTED` wait, when a session or the store is closed, and at the end of
+the process. On an event loop a timer writes them too (`ullage.session.receipts.timer`), so that no
+silence holds them back; without a loop they wait for the next reply. A process that is killed loses
+what came since its last write, and its rows stay open: a report tells of both.
 
 A store that keeps no receipts costs nothing and is asked for nothing. No session fails for its
 receipts: what cannot be written is kept, and tried again.
@@ -20,7 +21,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, ref
 
 from msgspec.structs import replace
@@ -147,6 +148,7 @@ class SessionReceipts:
         self._lock = Lock()
         self._notes: list[ReceiptNote] = []
         self._sums = ReceiptTotals()
+        self._taken = ReceiptTotals()
         self._reply_times = _ReplyTimes()
         self._whole = whole
 
@@ -170,6 +172,14 @@ class SessionReceipts:
             self._add_notes()
             return self._sums
 
+    def take_new(self) -> ReceiptTotals:
+        """The sums of the replies since this was last called: each reply is in one of them."""
+        with self._lock:
+            self._add_notes()
+            sums = self._sums - self._taken
+            self._taken = self._sums
+            return sums
+
     def _add_notes(self) -> None:
         for note in self._notes:
             try:
@@ -183,8 +193,19 @@ _writers: dict[str, int] = {}
 """The process of each writer; a fork inherits those of its parent."""
 
 
+class Timer(Protocol):
+    """Has what waits in a ledger written in time (`ullage.session.receipts.timer`)."""
+
+    def wake(self) -> None:
+        """Look at what waits, from any thread."""
+
+
 class ReceiptLedger:
-    """What this process has written into one store, and what is to be written."""
+    """What this process has written into one store, and what is to be written.
+
+    Attributes:
+        timer: has what waits written in time; None: it waits for the next reply.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -196,6 +217,7 @@ class ReceiptLedger:
         """Begin as a process of its own: after a fork the sums so far are the parent's."""
         self._pid = os.getpid()
         self.writer = os.urandom(8).hex()
+        self.timer: Timer | None = None
         _writers[self.writer] = self._pid
         self._notes: list[ReceiptNote] = []
         self._sums: dict[ReceiptKey, ReceiptTotals] = {}
@@ -203,6 +225,11 @@ class ReceiptLedger:
         self._reply_times = _ReplyTimes()
         self._written_at_s = float("-inf")
         self._due_at = MOST_NOTED  # with so many notes somebody writes
+
+    def _leave_parent(self) -> None:
+        """Begin anew in the child of a fork; under the lock."""
+        if self._pid != os.getpid():
+            self._begin()
 
     def note(self, note: ReceiptNote) -> bool:
         """Note a reply.
@@ -215,15 +242,30 @@ class ReceiptLedger:
             too; if the write comes to nothing, whoever comes as late again is.
         """
         with self._lock:
-            if self._pid != os.getpid():
-                self._begin()
+            self._leave_parent()
             self._notes.append(note)
             waited_s = note.at_s - self._written_at_s
             is_due = len(self._notes) >= self._due_at or waited_s >= EVERY_S
             if is_due:
                 self._written_at_s = note.at_s
                 self._due_at = len(self._notes) + MOST_NOTED
-            return is_due
+            timer = self.timer
+        if timer is not None:
+            timer.wake()
+        return is_due
+
+    def due_in_s(self) -> float | None:
+        """Seconds until what waits is to be written, below 0 if it is late; None: nothing waits."""
+        with self._lock:
+            self._leave_parent()
+            if not self._notes and not self._unwritten:
+                return None
+            return self._written_at_s + EVERY_S - time.monotonic()
+
+    @property
+    def keeper(self) -> Any:
+        """The part of the store that keeps receipts; None: it is gone."""
+        return self._keeper()
 
     def write(self, keeper: Any, *, is_over: bool = False) -> None:
         """Work out and write what was noted.
@@ -249,13 +291,14 @@ class ReceiptLedger:
 
     def end(self) -> None:
         """Write what is left where the process ends, if the store is still there."""
-        keeper = self._keeper()
+        keeper = self.keeper
         if keeper is not None and not is_awaited(keeper):
             self.write(keeper, is_over=True)
 
     def _collect_receipts(self, *, is_over: bool) -> list[Receipt]:
         """The receipts to be written; what was noted is in the sums then."""
         with self._lock:
+            self._leave_parent()
             notes = self._notes
             self._notes = []
             self._written_at_s = time.monotonic()
@@ -370,6 +413,7 @@ async def aclose(store: object) -> None:
 
     write = writes(store, is_over=True)
     if write is not None:
+        ledger_of(receipts_of(store)).timer = None
         await (write() if iscoroutinefunction(write) else in_thread(write))
 
 

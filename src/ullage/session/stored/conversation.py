@@ -26,6 +26,7 @@ from ullage.core.history.outline import (
     Item,
     Outline,
     OutlinedMessage,
+    messages_of,
     outline_of,
     transcript_of,
 )
@@ -340,9 +341,6 @@ def read_conversation(
     """
     outlines = yield from read_outlines(outline)
     transcript = transcript_of(outlines)
-    messages = list[OutlinedMessage]()
-    for entry in outlines:
-        messages += entry.messages[max(len(messages) - entry.start, 0) :]
     records: Sequence[Record] = yield Find(tuple(transcript.chain))
     ledger = Ledger().with_records(records)
     hand = hand_of(transcript, ledger)
@@ -350,7 +348,7 @@ def read_conversation(
         tenant,
         outline,
         tuple(outlines),
-        tuple(messages),
+        tuple(messages_of(outlines)),
         transcript,
         ledger,
         hand,

@@ -2,7 +2,9 @@
 
 Everything that is asked may be asked again, for all of it is idempotent: so a deadlock, a
 restart of the server, and a connection that breaks before the answer came are tried again until
-the time is up. No answer of the server is shown in an error: it may hold content.
+the time is up. A server that did not answer in that time is left alone for a while
+(`ullage.stores.postgres.outage`). No answer of the server is shown in an error: it may hold
+content.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from ullage.core.errors import ConfigError, StoreError, StoreFull
 from ullage.stores._base import closed_error
 from ullage.stores.postgres.asking import answered
+from ullage.stores.postgres.outage import Outage
 from ullage.stores.postgres.schema import NAME, prepare
 
 T = TypeVar("T")
@@ -70,6 +73,9 @@ _REASONS: dict[type[Exception], str] = {
     errors.InvalidAuthorizationSpecification: "the server refused the role. Check its name",
     psycopg.DataError: "a value is none that it takes: a text with a NUL, a number over 64 bits",
 }
+_RECONNECTED_S = 2.0
+"""So long a pool waits longer and longer between two tries to connect, then it begins anew: it has
+a connection soon after a server is back, however long that was away."""
 _UNREACHABLE = (
     "the server cannot be reached. Check its address, and that it runs"
 )
@@ -146,6 +152,28 @@ def store_error(operation: str, error: psycopg.Error) -> StoreError:
     )
 
 
+def _patience_s(outage: Outage, operation: str, timeout_s: float) -> float:
+    """How long a call is tried.
+
+    Raises:
+        StoreError: the server did not answer a moment ago.
+    """
+    patience_s = outage.patience_s(timeout_s)
+    if not patience_s:
+        raise StoreError(NAME, operation, _UNREACHABLE)
+    return patience_s
+
+
+def _note_failure(
+    outage: Outage, error: psycopg.Error, began_s: float
+) -> None:
+    """Note that a call's time is up: an answer that may be another soon is one too."""
+    if error.sqlstate is None:
+        outage.fail(began_s)
+    else:
+        outage.answer()
+
+
 class _Bounded(Connection):
     """A connection that waits for an answer no longer than ``longest_s``, and is closed then."""
 
@@ -215,20 +243,26 @@ class Pool:
         Raises:
             StoreError: it failed, or the time is up.
         """
-        until_s = time.monotonic() + self._timeout_s
+        outage = self._pool(operation).outage
+        began_s = time.monotonic()
+        until_s = began_s + _patience_s(outage, operation, self._timeout_s)
         tries = 0
         while True:
             try:
-                with self._connections(operation).connection(
+                with self._pool(operation).connections.connection(
                     until_s - time.monotonic()
                 ) as db:
-                    return work(db)
+                    result = work(db)
+                outage.answer()
+                return result
             except psycopg.Error as error:
-                tries, wait_s = tries + 1, _pause_s(tries)
-                if (
-                    not may_try_again(error)
-                    or time.monotonic() + wait_s > until_s
-                ):
+                tries += 1
+                wait_s = _pause_s(tries)
+                if not may_try_again(error):
+                    outage.answer()
+                    raise store_error(operation, error) from None
+                if time.monotonic() + wait_s > until_s:
+                    _note_failure(outage, error, began_s)
                     raise store_error(operation, error) from None
             # outside of the block: the connection is back in the pool meanwhile
             time.sleep(wait_s)
@@ -238,7 +272,7 @@ class Pool:
         self._is_open = False
         self._shared = None
 
-    def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
+    def _pool(self, operation: str) -> _SharedPool:
         if not self._is_open:
             raise closed_error(NAME, operation)
         key = os.getpid(), self._conninfo, self._most
@@ -249,7 +283,7 @@ class Pool:
                     self._conninfo, self._timeout_s, self._most
                 )
                 self._shared = _SHARED[key] = shared
-            return shared.connections
+            return shared
 
 
 def prepared(url: str, timeout_s: float, most: int) -> Pool:
@@ -272,6 +306,7 @@ class _SharedPool:
     """Connections that are closed when no store holds them; a fork leaves them to its parent."""
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
+        self.outage = Outage()
         self.connections = ConnectionPool(
             conninfo,
             connection_class=_Bounded,
@@ -279,6 +314,8 @@ class _SharedPool:
             configure=partial(_prepare, timeout_s=timeout_s),
             min_size=1,
             max_size=most,
+            reconnect_timeout=_RECONNECTED_S,
+            reconnect_failed=ConnectionPool.check,
             open=True,
         )
         self.process = os.getpid()
@@ -318,6 +355,7 @@ class AsyncPool:
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
         self._timeout_s = timeout_s
         self._is_open = True
+        self._outage = Outage()
         self._connections = AsyncConnectionPool(
             conninfo,
             connection_class=_AsyncBounded,
@@ -325,6 +363,8 @@ class AsyncPool:
             configure=self._prepare,
             min_size=1,
             max_size=most,
+            reconnect_timeout=_RECONNECTED_S,
+            reconnect_failed=AsyncConnectionPool.check,
             open=False,
         )
 
@@ -334,7 +374,10 @@ class AsyncPool:
         """See `Pool.run`."""
         if not self._is_open:
             raise closed_error(NAME, operation)
-        until_s = time.monotonic() + self._timeout_s
+        began_s = time.monotonic()
+        until_s = began_s + _patience_s(
+            self._outage, operation, self._timeout_s
+        )
         tries = 0
         await self._connections.open()
         while True:
@@ -342,13 +385,17 @@ class AsyncPool:
                 async with self._connections.connection(
                     until_s - time.monotonic()
                 ) as db:
-                    return await work(db)
+                    result = await work(db)
+                self._outage.answer()
+                return result
             except psycopg.Error as error:
-                tries, wait_s = tries + 1, _pause_s(tries)
-                if (
-                    not may_try_again(error)
-                    or time.monotonic() + wait_s > until_s
-                ):
+                tries += 1
+                wait_s = _pause_s(tries)
+                if not may_try_again(error):
+                    self._outage.answer()
+                    raise store_error(operation, error) from None
+                if time.monotonic() + wait_s > until_s:
+                    _note_failure(self._outage, error, began_s)
                     raise store_error(operation, error) from None
             await asyncio.sleep(wait_s)
 

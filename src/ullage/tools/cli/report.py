@@ -200,19 +200,7 @@ def command(
     with closing(open_kept(one_store(place, address))) as store:
         report = report_from(store, since, by or ("day",))
     if page is not None:
-        save(
-            page,
-            page_of(
-                sentences(report),
-                PageTable(
-                    f"By {_joined(report.by)}",
-                    (_joined(report.by), *headings(report)),
-                    table_rows(report),
-                    notes(report),
-                ),
-                PageTable("Budgets", _BUDGET_HEADINGS, budget_rows(report)),
-            ),
-        )
+        save(page, html_of(report))
     if as_json:
         print_json(json_of(report))
     elif as_csv:
@@ -248,13 +236,16 @@ def report_from(store: object, since: str, by: tuple[By, ...]) -> LedgerReport:
     )
 
 
-def report_for_page(store: Any, since: str, by: Sequence[str]) -> bytes:
-    """The JSON of a report, for a page of the proxy that is asked for it.
+def report_for_page(
+    store: Any, since: str, by: Sequence[str], *, as_html: bool = False
+) -> bytes:
+    """A report, for a page of the proxy that is asked for it.
 
     Args:
         store: of the proxy.
         since: ``7d``, ``2w`` or a day.
         by: what to sum up by; empty: days.
+        as_html: whether as a page to look at; else as JSON.
 
     Raises:
         ConfigError: that cannot be meant.
@@ -268,6 +259,8 @@ def report_for_page(store: Any, since: str, by: Sequence[str]) -> bytes:
         )
     day, blocking = first_day(since), getattr(store, "blocking", None)
     report = report_from(blocking or store, day, names or ("day",))
+    if as_html:
+        return html_of(report).encode()
     return msgspec.json.encode(json_of(report))
 
 
@@ -521,6 +514,7 @@ def show(report: LedgerReport) -> None:
 def _budget_table(report: LedgerReport) -> Figures:
     """The budgets of teams, with what is spent of each."""
     table = Figures(box=None, pad_edge=False, caption_justify="left")
+    table.optional = ("requests", "starts again (UTC)")
     names = 3
     for heading in _BUDGET_HEADINGS[:names]:
         table.add_column(heading, overflow="fold")
@@ -529,6 +523,21 @@ def _budget_table(report: LedgerReport) -> Figures:
     for cells in budget_rows(report):
         table.add_row(*map(harmless, cells))
     return table
+
+
+def html_of(report: LedgerReport) -> str:
+    """A report as a page to look at."""
+    names = _joined(report.by)
+    return page_of(
+        sentences(report),
+        PageTable(
+            f"By {names}",
+            (names, *headings(report)),
+            table_rows(report),
+            notes(report),
+        ),
+        PageTable("Budgets", _BUDGET_HEADINGS, budget_rows(report)),
+    )
 
 
 def json_of(report: LedgerReport) -> dict[str, Any]:

@@ -25,6 +25,22 @@ function saved(totals) {
   return totals.raw_tokens > 0 && less > 0 ? `${Math.round(100 * less / totals.raw_tokens)}% less` : "";
 }
 
+const dollars = (usd) => `${usd < 0 ? "−" : ""}$${Math.abs(usd).toFixed(2)}`;
+
+// Of all requests, those held out included: they save nothing.
+function savedOf(totals) {
+  const less = totals.raw_usd - totals.cost_usd;
+  if (totals.raw_usd <= 0) return "nothing to compare yet";
+  const share = Math.round(Math.abs(100 * less / totals.raw_usd));
+  const all = totals.held_out ? " of all requests, those held out included" : "";
+  return `${share}% ${less < 0 ? "more" : "less"} than $${totals.raw_usd.toFixed(2)} without ullage, reckoned${all}`;
+}
+
+function broken(totals) {
+  if (!totals.breaks) return "no prompt cache broke";
+  return `part of the cost: a prompt cache broke ${times(totals.breaks)}, and ${number(totals.rebilled_tokens)} tokens were billed once more`;
+}
+
 const requests = (count) => `${number(count)} ${count === 1 ? "request" : "requests"}`;
 
 const times = (count) => `${number(count)} ${count === 1 ? "time" : "times"}`;
@@ -34,13 +50,15 @@ const times = (count) => `${number(count)} ${count === 1 ? "time" : "times"}`;
 function sums(state) {
   const all = state.totals;
   const unbilled = all.unbilled ? `; nobody bills ${number(all.unbilled)} of the requests` : "";
+  const heldOut = all.held_out ? `, ${number(all.held_out)} held out` : "";
+  const less = saved(all);
   const rows = [
-    ["Requests", number(all.requests), `${number(all.fitted)} went on shorter${all.passed ? `, ${number(all.passed)} as they came` : ""}`],
-    ["Prompt tokens sent", number(all.sent_tokens), `of ${number(all.raw_tokens)} that came`],
-    ["Saved", saved(all) || "–", `${number(all.raw_tokens - all.sent_tokens)} tokens`],
+    ["Requests", number(all.requests), `${number(all.fitted)} went on shorter${all.passed ? `, ${number(all.passed)} as they came` : ""}${heldOut}`],
+    ["Prompt tokens sent", number(all.sent_tokens), `of ${number(all.raw_tokens)} that came${less ? `, ${less}` : ""}${all.held_out ? "; without those held out" : ""}`],
+    ["Saved", dollars(all.raw_usd - all.cost_usd), savedOf(all)],
     ["Opened again", number(all.recalled), "of what was set aside"],
     ["Cost", `$${all.cost_usd.toFixed(2)}`, `at list price, as far as reported${unbilled}`],
-    ["Billed again", number(all.rebilled_tokens), `tokens, $${all.rebilled_usd.toFixed(2)}: a prompt cache broke ${times(all.breaks)}`],
+    ["Cost of cache breaks", `$${all.rebilled_usd.toFixed(2)}`, broken(all)],
   ];
   at("sums").replaceChildren(...rows.map(([name, value, more]) => {
     const box = make("div"), told = make("dd", "", value);
@@ -78,9 +96,12 @@ function budgets(state) {
 
 // ── one conversation ──
 
+// A request that a budget stopped has no size.
+const sentTurns = (one) => one.turns.filter((turn) => turn[2] > 0);
+
 // Each request is as wide as any other, as on the page of one conversation.
 function chart(one) {
-  const turns = one.turns, last = turns[turns.length - 1], limit = last[3];
+  const turns = sentTurns(one), last = turns[turns.length - 1], limit = last[3];
   const top = 1.12 * Math.max(1, ...turns.map((turn) => Math.max(turn[1], turn[2])));
   const x = (index) => (index * WIDTH / turns.length).toFixed(1);
   const y = (tokens) => (HEIGHT - HEIGHT * Math.min(tokens / top, 1)).toFixed(1);
@@ -124,7 +145,7 @@ function decided(decision) {
 
 function conversation(one) {
   const box = make("section", "conversation"), head = make("div", "head"), all = one.totals;
-  const last = one.turns[one.turns.length - 1], id = `c-${one.key}`;
+  const last = sentTurns(one).pop(), id = `c-${one.key}`;
   const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn, and decide");
   title.id = id;
   box.setAttribute("aria-labelledby", id);
@@ -132,10 +153,14 @@ function conversation(one) {
   open.setAttribute("aria-label", `turn by turn, and decide: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
-  const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
-  box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
+  const size = last ? ` · now ${number(last[2])} of ${number(last[3])} tokens` : "";
+  const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)}${size}`;
+  box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`));
+  if (last) box.append(chart(one));
+  else box.append(make("p", "hint", "No request of it was fitted: a budget stopped it, or it went on as it came."));
   if (all.breaks) box.append(make("p", "hint broken", `The prompt cache broke ${times(all.breaks)}: ${number(all.rebilled_tokens)} tokens were billed again, $${all.rebilled_usd.toFixed(2)}.`));
-  if (one.standing) box.append(make("p", "hint standing", one.standing.why));
+  if (one.is_held_out) box.append(make("p", "hint standing", "Held out: it passes unfitted, so that its bill can be compared with those of the others."));
+  else if (one.standing) box.append(make("p", "hint standing", one.standing.why));
   if (one.without.length) box.append(make("p", "hint without", `sent without our ${one.without.join(" and ")}: the upstream refuses it`));
   const list = make("ul", "decisions");
   list.append(...one.decisions.slice(-SHOWN_DECISIONS).reverse().map(decided));
