@@ -376,7 +376,8 @@ def decide(
     Raises:
         StoreError: it could not be kept, or a newer version decided here.
     """
-    ledger, key = stored.ledger, stored.key
+    ledger = stored.ledger
+    key = stored.key
     while True:
         handle = LedgerRef("decision", key, len(ledger.at(key).decisions))
         ledger, record = ledger.with_decision(key, decision)
@@ -488,7 +489,9 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins, files, copied = stored.hand.pins, _files(stored), _copied(stored)
+    pins = stored.hand.pins
+    files = _files(stored)
+    copied = _copied(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -615,10 +618,8 @@ def _apply(
                     state, batch, edit.ref, edit.why, len(edit.text)
                 )
         case ReplaceSpan():
-            start, stop = (
-                transcript.find(edit.after),
-                transcript.find(edit.upto),
-            )
+            start = transcript.find(edit.after)
+            stop = transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):
