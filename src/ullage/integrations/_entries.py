@@ -132,7 +132,8 @@ class FamilyAccount:
     @property
     def spent(self) -> dict[str, Spent]:
         """What each agent has spent in all."""
-        here, elsewhere = self.budget.totals("agent"), self._elsewhere
+        here = self.budget.totals("agent")
+        elsewhere = self._elsewhere
         names = dict.fromkeys((*elsewhere, *here))
         return {
             name: elsewhere.get(name, Spent()) + here.get(name, Spent())

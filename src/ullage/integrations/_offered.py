@@ -102,7 +102,8 @@ def _ours(
 
     A framework may add to a description, such as the form of what a tool returns.
     """
-    name, description = _text(tool, "name"), _text(tool, "description")
+    name = _text(tool, "name")
+    description = _text(tool, "description")
     for offered in offered_tools:
         spec = offered.spec
         if spec.name == name and description.startswith(spec.description):

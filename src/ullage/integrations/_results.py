@@ -50,7 +50,8 @@ async def cut_message(
         redact=settings.redact,
         user_tools=user_tools,
     )
-    outputs, events = list[Output](), list[Event]()
+    outputs = list[Output]()
+    events = list[Event]()
     for stage in settings.policy.on_arrival:
         cuts = stage(builder.window)
         for cut in cuts if isinstance(cuts, (list, tuple)) else ():

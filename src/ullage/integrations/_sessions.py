@@ -89,7 +89,8 @@ class SessionFamily:
     def __init__(
         self, name: str, budget: Budget | None, store: Store | None
     ) -> None:
-        self.name, self.store = name, store
+        self.name = name
+        self.store = store
         self.account = None if budget is None else FamilyAccount(budget)
         self._sessions: WeakSet[AnySession] = WeakSet()
 
@@ -305,10 +306,8 @@ class _Hosted:
         model: _Model | None,
     ) -> tuple[_Member, dict[str, Any]]:
         """The member that a session belongs to, and the settings it is opened with."""
-        family, known_model = (
-            self.family(parent or key),
-            model or _model_in(stored),
-        )
+        family = self.family(parent or key)
+        known_model = model or _model_in(stored)
         limits = (
             {} if self._settings.get("limits") else limits_of(*known_model)
         )
@@ -506,7 +505,8 @@ class _Call:
     def __init__(
         self, session: AsyncSession, request: Mapping[str, Any]
     ) -> None:
-        self.session, self.request = session, request
+        self.session = session
+        self.request = request
         self.view: AsyncView | Unfitted | None = None
         self.refusal: Exception | None = None
         self.refusals = 0
@@ -586,7 +586,8 @@ class PendingCalls:
             return False
         if call.view.refused(error) is None:
             return False
-        call.refusal, call.refusals = error, call.refusals + 1
+        call.refusal = error
+        call.refusals += 1
         return True
 
     async def observe(

@@ -69,7 +69,8 @@ def _words(server: str) -> Words:
 
 def _free_name(servers: Mapping[str, Any]) -> str:
     """A name for our server that none of these has."""
-    name, number = _SERVER, 1
+    name = _SERVER
+    number = 1
     while name in servers:
         number += 1
         name = f"{_SERVER}{number}"
@@ -97,7 +98,8 @@ class UllageHooks(Portable, Closing):
         user_tools: Iterable[str] = (),
     ) -> None:
         self._user_tools = answered_by_user(named_tools(user_tools))
-        self._store, self._limit_chars = open_store(store), limit_chars
+        self._store = open_store(store)
+        self._limit_chars = limit_chars
 
     def close(self) -> None:
         """Close the store."""
@@ -234,7 +236,8 @@ def _cut(
     }
     name = tool.rpartition("__")[2]
     limit = LIMIT_CHARS[kind_of(name)] if limit_chars is None else limit_chars
-    sizes, outputs = [len(text) for text in texts.values()], list[Output]()
+    sizes = [len(text) for text in texts.values()]
+    outputs = list[Output]()
     if sum(sizes) <= limit:
         return response, outputs
     height = level(sizes, limit)

@@ -77,7 +77,9 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
         self._begin()
 
     def _begin(self) -> None:
-        self._model, self._session_id, self._root = "", "", ""
+        self._model = ""
+        self._session_id = ""
+        self._root = ""
         self._view: Any = None
         self._shown = self.sessions.free(())
         self.context_length = self.threshold_tokens = 0
@@ -132,18 +134,19 @@ class UllageEngine(ContextEngine):  # type: ignore[misc]  # of an environment ap
         self, model: str, context_length: int, *args: Any, **kwargs: Any
     ) -> None:
         """Fit for another model from now on."""
-        self._model, self.context_length = str(model), int(context_length)
+        self._model = str(model)
+        self.context_length = int(context_length)
         self.threshold_tokens = int(context_length * self.threshold_percent)
 
     def update_from_response(self, usage: Mapping[str, Any]) -> None:
         """Take in what a response reported."""
-        prompt, output = (
-            _count(usage, "prompt_tokens"),
-            _count(usage, "completion_tokens"),
-        )
-        self.last_prompt_tokens, self.last_completion_tokens = prompt, output
+        prompt = _count(usage, "prompt_tokens")
+        output = _count(usage, "completion_tokens")
+        self.last_prompt_tokens = prompt
+        self.last_completion_tokens = output
         self.last_total_tokens = _count(usage, "total_tokens")
-        view, self._view = self._view, None
+        view = self._view
+        self._view = None
         if view is None or not prompt:
             return
         cached = _count(usage, "cache_read_tokens")

@@ -74,7 +74,8 @@ class UllageCallback(Adapter, CustomLogger, AsyncClosing):  # type: ignore[misc]
         self.sessions = AsyncHostSessions(
             "openai-chat", store=store, **settings
         )
-        self._calls, self.id = PendingCalls(), uuid4().hex
+        self._calls = PendingCalls()
+        self.id = uuid4().hex
         self._offered = {
             offered.spec.name: offered for offered in self.sessions.offered
         }

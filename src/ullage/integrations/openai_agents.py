@@ -99,7 +99,9 @@ class ConversationModels(Portable, ModelProvider):
         sessions: AsyncHostSessions,
         session: AsyncSession,
     ) -> None:
-        self.session, self._models, self._sessions = session, models, sessions
+        self.session = session
+        self._models = models
+        self._sessions = sessions
 
     def get_model(self, model_name: str | None) -> Model:
         """See `ModelProvider.get_model`."""
@@ -117,7 +119,9 @@ class _Fitted(Model):
         session: AsyncSession,
         name: str,
     ) -> None:
-        self._model, self._sessions, self._session = model, sessions, session
+        self._model = model
+        self._sessions = sessions
+        self._session = session
         self._name = str(getattr(model, "model", None) or name)
 
     async def get_response(self, *positional: Any, **named: Any) -> Any:
@@ -228,11 +232,9 @@ def _definition(tool: Any) -> dict[str, Any]:
         description = tool.tool_description
         schema = tool.input_json_schema
     elif isinstance(tool, FunctionTool):
-        name, description, schema = (
-            tool.name,
-            tool.description,
-            tool.params_json_schema,
-        )
+        name = tool.name
+        description = tool.description
+        schema = tool.params_json_schema
     else:
         return {"type": tool.name}  # the server's own
     return {

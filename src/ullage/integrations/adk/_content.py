@@ -25,7 +25,8 @@ class RecallTool(BaseTool):
             name=declaration.name or "",
             description=declaration.description or "",
         )
-        self._declaration, self._view = declaration, view
+        self._declaration = declaration
+        self._view = view
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return self._declaration
@@ -107,7 +108,8 @@ def show(view: AsyncView | Unfitted, request: LlmRequest) -> None:
 
 
 def _declared(tool: Any) -> Sequence[Any]:
-    camel, snake = "functionDeclarations", "function_declarations"
+    camel = "functionDeclarations"
+    snake = "function_declarations"
     return field(tool, camel) or field(tool, snake) or ()
 
 

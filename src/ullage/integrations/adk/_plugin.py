@@ -96,7 +96,8 @@ class UllageAdkPlugin(Adapter, BasePlugin):
         self.sessions = AsyncHostSessions(
             "gemini", store=store, **session_settings
         )
-        self._recall, self._calls = recall, PendingCalls()
+        self._recall = recall
+        self._calls = PendingCalls()
 
     @classmethod
     def from_env(
@@ -198,7 +199,8 @@ class UllageAdkPlugin(Adapter, BasePlugin):
             The reply to the shorter request; None if the error says anything else, or if the
             provider has refused it too often. ADK raises the error then.
         """
-        key, seen = _key(callback_context), error
+        key = _key(callback_context)
+        seen = error
         model = callback_context.get_invocation_context().agent.canonical_model
         while self._calls.may_retry(key, seen):
             try:
@@ -232,7 +234,8 @@ class UllageAdkPlugin(Adapter, BasePlugin):
             return None
         call, answer = as_messages(tool.name, result)
         try:
-            words, wire = session.window.words, FORMATS["gemini"]
+            words = session.window.words
+            wire = FORMATS["gemini"]
             cut = await cut_message(
                 session, wire, call, answer, tool.name, words
             )
@@ -272,10 +275,8 @@ def _long_running(request: LlmRequest) -> list[str]:
 
 def _key(context: Any) -> str:
     """Whose conversation it is: the agent's, in its branch of an ADK session."""
-    session, branch = (
-        context.session,
-        context.get_invocation_context().branch or "",
-    )
+    session = context.session
+    branch = context.get_invocation_context().branch or ""
     return json.dumps(
         [
             session.app_name,

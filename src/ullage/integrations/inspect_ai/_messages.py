@@ -128,7 +128,8 @@ def _show(
     update: dict[str, Any] = {
         "id": uuid5(NAMESPACE_OID, f"{raw.id}{changes}{silent}").hex
     }
-    content, calls = raw.content, list(getattr(raw, "tool_calls", None) or ())
+    content = raw.content
+    calls = list(getattr(raw, "tool_calls", None) or ())
     for number, item, text in changes:
         part = message.parts[number]
         if isinstance(part, ToolCall):
@@ -171,10 +172,8 @@ def _usage(output: Any) -> Usage | None:
         return None
     read = usage.input_tokens_cache_read or 0
     written = usage.input_tokens_cache_write or 0
-    prompt, reasoning = (
-        usage.input_tokens + read + written,
-        usage.reasoning_tokens,
-    )
+    prompt = usage.input_tokens + read + written
+    reasoning = usage.reasoning_tokens
     return counted(
         prompt,
         usage.output_tokens,

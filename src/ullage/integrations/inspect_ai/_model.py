@@ -94,10 +94,8 @@ class UllageModel(Adapter):
         shown, definitions = self.sessions.shown(
             [ToolDef(tool) for tool in tools], _definition
         )
-        info, request = (
-            get_model_info(model),
-            _request_of(model, messages, definitions),
-        )
+        info = get_model_info(model)
+        request = _request_of(model, messages, definitions)
         model_settings = {
             "model": request["model"],
             "window_tokens": (info and info.context_length) or 0,

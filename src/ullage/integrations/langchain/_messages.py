@@ -88,7 +88,8 @@ def _call(call: Any, at: int) -> Part:
 def _show(
     raw: Any, message: Message, changes: Sequence[Change], silent: bool
 ) -> Any:
-    content, calls = raw.content, list(getattr(raw, "tool_calls", ()))
+    content = raw.content
+    calls = list(getattr(raw, "tool_calls", ()))
     for number, item, text in changes:
         part = message.parts[number]
         if isinstance(part, ToolCall):
@@ -134,7 +135,8 @@ def _usage(reply: Any) -> Usage | None:
     read = (of_input or {}).get("cache_read")
     written = (of_input or {}).get("cache_creation")
     reasoning = (of_output or {}).get("reasoning")
-    prompt, output = usage["input_tokens"], usage["output_tokens"]
+    prompt = usage["input_tokens"]
+    output = usage["output_tokens"]
     return counted(
         prompt, output, read=read, written=written, reasoning=reasoning
     )

@@ -77,7 +77,8 @@ class UllageMiddleware(Adapter, AgentMiddleware[Any, Any, Any]):
         **settings: Any,
     ) -> None:
         super().__init__()
-        self._name, self._settings = name, settings
+        self._name = name
+        self._settings = settings
         self.sessions = HostSessions(HOST, store=store, **settings)
         self.tools = [self._tool(offered) for offered in self.sessions.offered]
 
@@ -221,7 +222,8 @@ def _kept(reply: Any, entries: dict[str, Any]) -> ExtendedModelResponse:
 
 def _request_of(request: Any, tools: list[dict[str, Any]]) -> dict[str, Any]:
     """What of a `ModelRequest` is sent, in the form of `HOST`, with these definitions."""
-    model, asked_for = request.model, request.response_format
+    model = request.model
+    asked_for = request.response_format
     schema = {"schema": getattr(asked_for, "schema", None)}
     return without_none(
         model=_model_of(model)["model"],

@@ -152,11 +152,10 @@ def _usage(event: Any) -> Usage | None:
     if not isinstance(event, Mapping) or "stop" not in event:
         return None
     count = event["stop"][2].get
-    total, output = count("totalTokens") or 0, count("outputTokens") or 0
-    read, written = (
-        count("cacheReadInputTokens"),
-        count("cacheWriteInputTokens"),
-    )
+    total = count("totalTokens") or 0
+    output = count("outputTokens") or 0
+    read = count("cacheReadInputTokens")
+    written = count("cacheWriteInputTokens")
     return counted(total - output, output, read=read, written=written)
 
 

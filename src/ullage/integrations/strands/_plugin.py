@@ -28,7 +28,8 @@ from ullage.integrations.strands._messages import HOST
 
 __all__ = ["UllageStrandsPlugin"]
 
-_STATE, _KEY = "ullage", "conversation"
+_STATE = "ullage"
+_KEY = "conversation"
 
 
 class _RecallTool(PythonAgentTool):
@@ -94,7 +95,8 @@ class UllageStrandsPlugin(Adapter, Plugin):
 
     async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Call the model with a view that fits; once more where its provider calls it too long."""
-        agent, stored = context.agent, _held(context.agent)
+        agent = context.agent
+        stored = _held(context.agent)
         session = await self.sessions.opened(
             stored[_KEY], stored, **_model_of(context.model)
         )
@@ -163,7 +165,8 @@ def _request_of(
     context: Any, definitions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """What of a call is sent, in the form of `HOST`, with these definitions of its tools."""
-    settings, prompt = _settings(context.model), context.system_prompt
+    settings = _settings(context.model)
+    prompt = context.system_prompt
     if isinstance(prompt, list):
         prompt = "\n".join(
             block["text"] for block in prompt if "text" in block
