@@ -36,6 +36,7 @@ func main() {
 			return value
 		},
 		"add":       func(a float64, b int) int { return int(a) + b },
+		"contains":  func(part, text string) bool { return strings.Contains(text, part) },
 		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
 		"toYaml": func(value interface{}) string {
 			text, err := json.Marshal(value) // JSON is YAML

@@ -16,6 +16,7 @@ from tests.cli.terminal import ullage
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
 from ullage.doors.proxy.config import ProxyLimits, config_of
+from ullage.doors.proxy.guard import Guard
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "ullage"
@@ -54,7 +55,11 @@ def rendered(values):
             str(CHART),
         ]
         named = {"AppVersion": chart["appVersion"]}
-        given = {"Values": values, "Chart": named, "Release": {"Name": "try"}}
+        given = {
+            "Values": values,
+            "Chart": named,
+            "Release": {"Name": "try", "Namespace": "default"},
+        }
     else:
         pytest.skip("neither helm nor go is installed")
     ran = subprocess.run(
@@ -223,6 +228,61 @@ def test_the_chart_cleans_up_with_words_that_are_known(chart):
     words = pod["containers"][0]["args"]
     assert words == ["gc", "--older-than", "30d"]
     assert is_known(*words)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "try-proxy",
+        "try-proxy.default",
+        "try-proxy.default.svc",
+        "try-proxy.default.svc.cluster.local",
+    ],
+)
+def test_every_name_of_the_service_is_the_proxys(chart, host):
+    (container,) = chart["Deployment"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    plain = {
+        each["name"]: each["value"]
+        for each in container["env"]
+        if "value" in each
+    }
+    guard = Guard(settings_of(plain))
+    assert guard.is_ours([f"{host}:80"])
+    assert not guard.is_ours(["evil.default"])
+
+
+def test_hosts_of_ones_own_are_not_laid_over():
+    config = 'allowed_hosts = ["llm.example"]\n'
+    own = rendered({**GIVEN, "config": config})
+    (proxy,) = own["Deployment"]["spec"]["template"]["spec"]["containers"]
+    names = {each["name"] for each in proxy["env"]}
+    assert "ULLAGE_PROXY_ALLOWED_HOSTS" not in names
+
+
+def test_a_pod_monitor_has_the_job_that_the_alerts_ask_for(chart):
+    assert "PodMonitor" not in chart
+    asked = {"enabled": True, "tokenSecret": "ullage-token"}
+    monitored = rendered({**GIVEN, "podMonitor": asked})
+    spec = monitored["PodMonitor"]["spec"]
+    labels = monitored["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    alerts = (DEPLOY / "prometheus" / "alerts.yaml").read_text()
+    assert f'job="{labels[spec["jobLabel"]]}"' in alerts
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    (endpoint,) = spec["podMetricsEndpoints"]
+    assert endpoint["authorization"]["credentials"]["name"] == "ullage-token"
+
+
+def test_the_compose_file_mounts_settings_that_a_proxy_reads():
+    proxy = COMPOSE["services"]["proxy"]
+    (mount,) = proxy["volumes"]
+    source, target, _ = mount.split(":")
+    assert target == proxy["environment"]["ULLAGE_PROXY_CONFIG"]
+    text = (DEPLOY / source).read_text()
+    (line,) = text.splitlines()
+    assert config_of(DEPLOY / source) == config_of()
+    tomllib.loads(line.removeprefix("# "))  # its example is one
 
 
 def test_without_a_file_of_settings_none_is_mounted():

@@ -2,7 +2,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage import Address, Batch, Record, Replace, ReplaceSpan
-from ullage.core.history.ledger import Entry, Ledger, PolicyRecord, UsageRecord
+from ullage.core.history.ledger import (
+    Entry,
+    Ledger,
+    PolicyRecord,
+    UsageRecord,
+    merge_records,
+    records_since,
+)
+from ullage.core.values.decisions import Decision
 
 keys = st.binary(min_size=16, max_size=16)
 texts = st.text(st.sampled_from("ab é猫\x00\ud800"), max_size=12)
@@ -90,6 +98,19 @@ def test_a_record_that_cannot_be_read_here_is_passed_over():
         Record(KEY, "of a later version", 0, b"?"),
     )
     assert Ledger().with_records(odd).at(KEY) == Entry()
+
+
+def test_what_went_along_goes_with_the_records_of_a_host():
+    note = Decision(verb="note", text="Be kind.", origin="c7k2m9xqa")
+    ledger, decided = Ledger().with_decision(KEY, note)
+    ledger, follows = ledger.with_follows(KEY, "c7k2m9xqa", (decided,))
+    records = records_since(ledger, Ledger())
+    assert set(records) == {decided, follows}
+    merged, waiting = merge_records(Ledger(), records)
+    assert (merged, waiting) == (ledger, ())
+    _, others = Ledger().with_follows(KEY, "c7k2m9xqa", ())
+    assert others.place == follows.place
+    assert others.data != follows.data
 
 
 def test_each_model_has_an_observation_of_its_own():

@@ -93,6 +93,12 @@ def test_the_store_of_the_other_commands_is_the_proxys():
             "more than host and path",
         ),
         ({"tenants": {"me": ["sk-secret"]}}, "no SHA-256"),
+        (
+            {"tenants": {"one": ["a" * 64], "two": ["b" * 64, "a" * 64]}},
+            "'one' and 'two' list the digest of the same key",
+        ),
+        ({"access": {"tenant_header": "x team"}}, "not a header's name"),
+        ({"access": {"tenant_header": "x-team"}}, "tenant_header"),
         ({"opt_out_header": "x ullage"}, "not a header's name"),
         ({"colour": "red"}, "unknown field"),
     ],

@@ -103,3 +103,12 @@ def test_the_command_prints_a_line_each_and_says_whether_something_is_wrong(
     )
     assert done.status == 1
     assert "upstream mine" in done.text
+
+
+def test_a_key_of_two_tenants_is_told_with_both_names(tmp_path):
+    file = tmp_path / "proxy.toml"
+    digest = "0123456789abcdef" * 4
+    file.write_text(f'[tenants]\nada = ["{digest}"]\nbob = ["{digest}"]\n')
+    ran = ullage("doctor", "--config", file)
+    assert ran.status == 1
+    assert "'ada' and 'bob' list the digest of the same key" in ran.err

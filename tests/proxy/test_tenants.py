@@ -8,8 +8,9 @@ import stat
 import pytest
 from multidict import CIMultiDict
 
+from tests.proxy.upstream import ask, proxy, settle, upstream
 from ullage.core.errors import ConfigError
-from ullage.doors.proxy.config import Config
+from ullage.doors.proxy.config import AccessSettings, Config
 from ullage.doors.proxy.tenants import (
     Tenants,
     credentials_of,
@@ -207,6 +208,58 @@ def test_tenants_have_names_where_they_are_given():
             == "research"
         )
     assert tenant({"x-api-key": "any"}, tenant="all") == "all"
+
+
+BELIEVED = AccessSettings(tenant_header="X-Team", proxies=["127.0.0.0/8"])
+
+
+def named(headers, *, is_trusted=True):
+    config = Config(access=BELIEVED)
+    return Tenants(config, b"s" * 32).of(
+        URL, CIMultiDict(headers), is_trusted=is_trusted
+    )
+
+
+def test_a_reverse_proxy_names_the_teams_that_share_a_key():
+    key = {"x-api-key": "the company's"}
+    assert named({**key, "x-team": "research"}) == "research"
+    assert named(key) == tenant(key)
+    # of nobody else it is believed
+    stranger = named({**key, "x-team": "research"}, is_trusted=False)
+    assert stranger == tenant(key)
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a" * 65, "0123456789abcdef" * 2, "a\x1fb", "ä", "-x"]
+)
+def test_what_is_no_name_or_one_of_a_credential_names_nobody(name):
+    key = {"x-api-key": "the company's"}
+    assert named({**key, "x-team": name}) == tenant(key)
+
+
+def test_requests_of_a_team_are_its_own_from_a_reverse_proxy_alone():
+    seen, path = [], "/v1/chat/completions"
+    body = json.dumps(
+        {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
+    ).encode()
+    elsewhere = AccessSettings(tenant_header="x-team", proxies=["10.0.0.0/8"])
+    given = {"authorization": "Bearer company", "X-Team": "research"}
+    with upstream() as there:
+        with proxy(there, seen.append, tenant=None, access=BELIEVED) as url:
+            assert ask(url, "POST", path, body, given)[0] == 200
+            twice = {**given, "X-Team": "0123456789abcdef" * 2}
+            assert ask(url, "POST", path, body, twice)[0] == 403
+            settle(url)
+        with proxy(there, tenant=None, access=elsewhere) as url:
+            status, _, words = ask(url, "POST", path, body, given)
+            assert status == 403
+            assert b"access.proxies" in words
+            assert b"research" not in words
+            without = {"authorization": "Bearer company"}
+            assert ask(url, "POST", path, body, without)[0] == 200
+        (first, _) = there.requests
+    assert [one.tenant for one in seen] == ["research"]
+    assert first.header("x-team") == []
 
 
 def test_a_header_that_is_no_text_is_a_credential_too():

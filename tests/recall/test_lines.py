@@ -151,6 +151,32 @@ def test_a_page_is_asked_for_by_its_number_too(session):
     assert found(ask(session, **asked, page=400)) == []
 
 
+def test_a_name_that_stands_once_gets_a_short_page_and_weaker_lines_the_next():
+    """All lines have its other words; a page of them would be read for nothing."""
+    berths = [
+        {"berth": f"QUAY-{number}", "depth": number / 8}
+        for number in range(10_000, 10_600)
+    ]
+    export = json.dumps({"berths": berths})
+    words = "QUAY-10088"
+    with closing(fitted(history_of(step_3=export))) as session:
+        page = ask(session, words=words)
+        more = re.search(r"offset=(\d+)\.\]\Z", page)
+        assert more is not None
+        weaker = ask(session, words=words, offset=int(more[1]))
+    row = '{"berth": "QUAY-10088", "depth": 1261.0}'
+    assert row in "".join(row[3] for row in found(page))
+    assert len(page) < 2_000
+    assert len(weaker) > 7_000
+    assert not {row[3] for row in found(page)} & {
+        row[3] for row in found(weaker)
+    }
+
+
+def test_words_that_stand_everywhere_fill_a_page(session):
+    assert len(ask(session, words="high water gauge return")) > 7_000
+
+
 def test_what_is_in_view_is_left_out(session):
     view = str(
         session.fit({"messages": history_of(), "tools": [TOOL]})["messages"]

@@ -45,7 +45,8 @@ def by_hand(some, query):
             if at or any(near):
                 total_weight = at + sum(each // 2 for each in near) + share
                 size = 100 + len(spans[text][number])
-                hits.append(Hit(total_weight * 100 // size, text, number))
+                weighed = total_weight * 100 // size
+                hits.append(Hit(weighed, text, number, at))
     return sorted(hits, reverse=True)
 
 

@@ -685,6 +685,139 @@ def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):
     assert damage == []
 
 
+LANGCHAIN = [
+    ("system", "SystemMessage", {"content": "Be brief."}),
+    ("human", "HumanMessage", {"content": "go"}),
+    (
+        "ai",
+        "AIMessage",
+        {
+            "content": "",
+            "tool_calls": [{"id": "a", "name": "f", "args": {"x": 1}}],
+            "response_metadata": {"model_name": "gpt-5"},
+        },
+    ),
+    ("tool", "ToolMessage", {"content": "one", "tool_call_id": "a"}),
+    ("ai", "AIMessage", {"content": "done"}),
+]
+FORMS_OF_LANGCHAIN = {
+    "model_dump": lambda type, _, fields: {"type": type, **fields},
+    "messages_to_dict": lambda type, _, fields: {"type": type, "data": fields},
+    "dumpd": lambda _, name, fields: {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "messages", name],
+        "kwargs": fields,
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_LANGCHAIN)
+def test_a_history_as_langchain_keeps_it_is_a_run(tmp_path, form):
+    messages = [FORMS_OF_LANGCHAIN[form](*message) for message in LANGCHAIN]
+    (run,), damage = collect(
+        write(tmp_path / "history.json", json.dumps(messages).encode())
+    )
+    expected = [("system", "Be brief."), ("user", "go"), {"a": "one"}]
+    assert run.messages == list(chat(*expected, ("assistant", "done")))
+    assert run.request == {"model": "gpt-5"}
+    assert damage == []
+
+
+def pydantic_messages():
+    """What ``all_messages_json`` gives of a run with a thought, a retry and a structured result."""
+    first = [
+        {"part_kind": "system-prompt", "content": "You look."},
+        {
+            "part_kind": "user-prompt",
+            "content": ["go", {"kind": "binary", "data": "YWJj"}],
+        },
+    ]
+    reply = [
+        {"part_kind": "thinking", "content": "hm"},
+        {"part_kind": "text", "content": "I look."},
+        {
+            "part_kind": "tool-call",
+            "tool_name": "f",
+            "tool_call_id": "a",
+            "args": {"x": 1},
+        },
+        {
+            "part_kind": "tool-call",
+            "tool_name": "f",
+            "tool_call_id": "b",
+            "args": '{"x": 2}',
+        },
+    ]
+    results = [
+        {
+            "part_kind": "tool-return",
+            "tool_name": "f",
+            "tool_call_id": "a",
+            "content": {"rows": [1]},
+        },
+        {
+            "part_kind": "retry-prompt",
+            "tool_name": "f",
+            "tool_call_id": "b",
+            "content": "again",
+        },
+    ]
+    invalid = [{"part_kind": "retry-prompt", "content": "Not an answer."}]
+    done = [{"part_kind": "text", "content": "done"}]
+    return [
+        {"kind": "request", "instructions": "Be brief.", "parts": first},
+        {
+            "kind": "response",
+            "model_name": "gpt-5",
+            "timestamp": "2026-11-27T22:56:16Z",
+            "parts": reply,
+        },
+        {"kind": "request", "instructions": "Be brief.", "parts": results},
+        {"kind": "response", "model_name": "gpt-5", "parts": done},
+        {"kind": "request", "parts": invalid},
+        {"kind": "response", "model_name": "gpt-5", "parts": done},
+    ]
+
+
+def test_a_history_of_pydantic_ai_is_a_run(tmp_path):
+    path = write(
+        tmp_path / "history.json", json.dumps(pydantic_messages()).encode()
+    )
+    (run,), damage = collect(path)
+    calls = [
+        ("a", {"name": "f", "arguments": '{"x": 1}'}),
+        ("b", {"name": "f", "arguments": '{"x": 2}'}),
+    ]
+    assert run.messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "system", "content": "You look."},
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {"id": id, "type": "function", "function": function}
+                for id, function in calls
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": '{"rows": [1]}'},
+        {"role": "tool", "tool_call_id": "b", "content": "again"},
+        {"role": "assistant", "content": "done"},
+        {"role": "user", "content": "Not an answer."},
+        {"role": "assistant", "content": "done"},
+    ]
+    assert run.request == {"model": "gpt-5"}
+    assert damage == []
+
+
+def test_each_line_with_a_history_of_pydantic_ai_is_a_run(tmp_path):
+    line = json.dumps(pydantic_messages()).encode()
+    runs, damage = collect(write(tmp_path / "runs.jsonl", line + b"\n" + line))
+    assert len(runs) == 2
+    assert damage == []
+
+
 # -- requests and replies -------------------------------------------------------------------
 
 

@@ -174,6 +174,14 @@ def test_pinned_lines_are_quoted_alone(client):
     assert "Rule 6 of the house." not in sent
 
 
+def test_what_was_pinned_twice_is_quoted_once(client):
+    client.asks(LONG)
+    client.decides("pin", "m3")
+    client.decides("pin", "m3.1")
+    client.asks(COMPACT)
+    assert client.asks(SUMMED_UP).count("Rule 0 of the house.") == 1
+
+
 def test_what_has_no_room_is_named_by_its_ref(client):
     long = "".join(f"row {n} of a long table\n" for n in range(900))
     history = [said("Fix the loader."), *read(long)]

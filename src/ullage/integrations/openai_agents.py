@@ -11,8 +11,9 @@ history; the session keeps all of it. The SDK's items are those of the Responses
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -246,16 +247,13 @@ def _tool(offered: OfferedTool) -> FunctionTool:
     """A recall tool, as the SDK runs it beside the agent's own."""
     spec = offered.spec
 
-    def is_free(context: Any, agent: Any) -> bool:
-        # the SDK runs the last tool of a name, whichever the model was shown
-        return spec.name not in _names_beside(spec.description, agent)
+    async def is_free(context: Any, agent: Any) -> bool:
+        # the SDK takes the last tool of a name, which would be ours
+        return spec.name not in await _names_beside(
+            spec.description, context, agent
+        )
 
-    async def run(context: Any, arguments: str) -> Any:
-        tool = await _tool_of_server(spec.name, context)
-        if tool is not None and tool.needs_approval is not False:
-            return f"{spec.name} needs approval: give it a name that no recall tool has."
-        if tool is not None:
-            return await tool.on_invoke_tool(context, arguments)
+    async def run(context: Any, arguments: str) -> str:
         models = getattr(context.run_config, "model_provider", None)
         if not isinstance(models, ConversationModels):
             return "There is nothing to read: this run was not given models of ullage."
@@ -278,30 +276,34 @@ def _tool(offered: OfferedTool) -> FunctionTool:
     )
 
 
-def _names_beside(description: str, agent: Any) -> set[str]:
-    """The names of an agent's tools, but for those of this description.
-
-    What its MCP servers have is known where they keep what they listed last.
-    """
+async def _names_beside(
+    description: str, context: Any, agent: Any
+) -> set[str]:
+    """The names of an agent's tools, but for those of this description."""
     names = {
         str(getattr(tool, "name", ""))
         for tool in agent.tools
         if getattr(tool, "description", "") != description
     }
-    for server in getattr(agent, "mcp_servers", ()):
-        names.update(tool.name for tool in server.cached_tools or ())
+    servers = getattr(agent, "mcp_servers", ())
+    listed = [server.cached_tools for server in servers]
+    if None in listed:  # it does not keep what it listed
+        with suppress(Exception):
+            listed = [await _tools_of_servers(context, agent)]
+    for tools in listed:
+        names.update(tool.name for tool in tools or ())
     return names
 
 
-async def _tool_of_server(name: str, context: Any) -> FunctionTool | None:
-    """The tool of this name that an MCP server has; None where there is none.
+_listings: dict[tuple[int, int], asyncio.Task[Any]] = {}
+"""Under way: the SDK asks of all our tools at once, and one list is enough for them."""
 
-    The SDK runs ours in its place, where the server does not keep what it listed.
-    """
-    agent: Any = getattr(context, "agent", None)
-    if not getattr(agent, "mcp_servers", ()):
-        return None
-    for tool in await agent.get_mcp_tools(context):
-        if tool.name == name:
-            return tool
-    return None
+
+async def _tools_of_servers(context: Any, agent: Any) -> list[Any]:
+    """The tools of an agent's MCP servers."""
+    place = (id(context), id(agent))
+    if place not in _listings:
+        listing = asyncio.ensure_future(agent.get_mcp_tools(context))
+        _listings[place] = listing
+        listing.add_done_callback(lambda _: _listings.pop(place, None))
+    return list(await _listings[place])

@@ -24,7 +24,7 @@ from tests.integrations.adk.world import (
     steps,
     text_of,
 )
-from ullage import summarise
+from ullage import Budget, summarise
 from ullage.integrations.adk import UllageAdkPlugin
 
 
@@ -188,3 +188,26 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
     ]
     assert told == [15, 15, 15]
     assert all(len(captured.raw) // 4 < 32_000 for captured in server.requests)
+
+
+@pytest.mark.filterwarnings("ignore:ParallelAgent is deprecated")
+def test_eight_agents_side_by_side_all_answer_under_a_budget_that_is_theirs(
+    serve,
+):
+    """What one claims beside the others is no reason to end it: next to nothing is spent."""
+    server = serve("gemini", lambda captured: "Found nothing.", strict=True)
+
+    async def main():
+        agents = [agent_of(server, name=f"panel{n}") for n in range(8)]
+        plugin = UllageAdkPlugin(budget=lambda: Budget(tokens=100_000))
+        panels = ParallelAgent(name="panels", sub_agents=agents)
+        async with running(panels, plugin) as runner:
+            events = await say(runner)
+            return events, plugin.family(await kept(runner)).budget
+
+    events, budget = asyncio.run(main())
+    assert [event.error_code for event in events] == [None] * 8
+    assert {event.author for event in events} == {
+        f"panel{n}" for n in range(8)
+    }
+    assert (budget.spent.calls, budget.reserved.tokens) == (8, 0)

@@ -59,9 +59,6 @@ class Access:
     def __init__(self, config: Config, guard: Guard) -> None:
         self._settings = config.access
         self._guard = guard
-        self._networks = [
-            ipaddress.ip_network(network) for network in config.access.proxies
-        ]
 
     def verdict(self, request: web.BaseRequest) -> Verdict:
         """Whether a request for a page is granted."""
@@ -98,11 +95,7 @@ class Access:
         header = self._settings.user_header
         if header is None or not request.headers.get(header, "").strip():
             return False
-        try:
-            peer = ipaddress.ip_address(request.remote or "")
-        except ValueError:
-            return False
-        return any(peer in network for network in self._networks)
+        return self._guard.comes_from_proxy(request)
 
 
 def _token_of(authorization: str) -> bytes:

@@ -75,7 +75,7 @@ class ClientRequest:
         self._request = request
         self._route = route
         self._config = relay.config
-        self.tenant = relay.tenants.of(route.url, request.headers)
+        self.tenant = relay.tenant_of(request, route.url)
         budgets = relay.budgets
         self._spending = None
         if budgets is not None:
@@ -207,7 +207,7 @@ class ClientRequest:
                 self._relay.exchanges.over(self._report)
                 return refused
         headers = passed_up(
-            self._request.headers, without=[self._config.opt_out_header]
+            self._request.headers, without=self._config.own_headers
         )
         data: bytes | AsyncIterator[bytes] | None = body.data or None
         if not body.is_whole:
@@ -258,7 +258,7 @@ class ClientRequest:
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
             self._request.headers,
-            without=[self._config.opt_out_header, "accept-encoding"],
+            without=[*self._config.own_headers, "accept-encoding"],
         )
         self._upstream = self._to(headers, body.data, plain)
         try:

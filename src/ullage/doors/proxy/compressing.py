@@ -224,7 +224,7 @@ class Compressing:
     ) -> Any:
         """The session of the conversation, which is the caller's tenant's."""
         relay = self._relay
-        tenant = relay.tenants.of(request.path_qs, request.headers)
+        tenant = relay.tenant_of(request, request.path_qs)
         await relay.judge(tenant, 200)
         client_request = requests.request_of(
             Route(wanted.format), wanted.request

@@ -96,11 +96,14 @@ class AccessSettings(
         token_sha256: the SHA-256 (hex) of a token. Programs send it as ``Authorization: Bearer``,
             browsers ask for it as a password.
         user_header: the header in which a reverse proxy says who asks, once it has let them in.
-        proxies: networks (``10.0.0.0/8``) of the reverse proxies whose header is believed.
+        tenant_header: the header in which a reverse proxy names the tenant of a model request. A
+            request from elsewhere that has it is refused, and it is not passed on.
+        proxies: networks (``10.0.0.0/8``) of the reverse proxies whose headers are believed.
     """
 
     token_sha256: str | None = None
     user_header: str | None = None
+    tenant_header: str | None = None
     proxies: list[str] = []
 
     @property
@@ -230,6 +233,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keepalive: KeepAliveSettings | None = None
     limits: ProxyLimits = ProxyLimits()
 
+    @property
+    def own_headers(self) -> tuple[str, ...]:
+        """Headers of a request that are for the proxy, and are not passed on; in lower case."""
+        tenant_header = self.access.tenant_header
+        if tenant_header is None:
+            return (self.opt_out_header,)
+        return self.opt_out_header, tenant_header.lower()
+
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         host_and_port(self.listen)
@@ -242,6 +253,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                     "it lists something that is no SHA-256 in hex",
                     'List digests, never credentials: printf %s "$KEY" | sha256sum',
                 )
+        _check_one_owner(self.tenants)
         if self.policy not in NAMES:
             raise ConfigError(
                 "policy",
@@ -419,6 +431,20 @@ def _check_discover(
         )
 
 
+def _check_one_owner(tenants: Mapping[str, list[str]]) -> None:
+    """Raise ConfigError if two tenants list the same digest: one of them would never be used."""
+    owners: dict[str, str] = {}
+    for name, digests in tenants.items():
+        for digest in digests:
+            owner = owners.setdefault(digest, name)
+            if owner != name:
+                raise ConfigError(
+                    "tenants",
+                    f"{owner!r} and {name!r} list the digest of the same key",
+                    "A key belongs to one tenant: take it out of the other.",
+                )
+
+
 def _check_tenant_headers(headers: Iterable[str]) -> None:
     """Raise ConfigError if one of these is no header's name."""
     for header in headers:
@@ -502,19 +528,23 @@ def _check_access(access: AccessSettings) -> None:
             "it is not a SHA-256 in hex",
             'Give a digest, never the token: printf %s "$TOKEN" | sha256sum',
         )
-    if access.user_header is not None and not _HEADER.fullmatch(
-        access.user_header.lower()
-    ):
-        raise ConfigError(
-            "access.user_header",
-            "it is not a header's name",
-            "Write x-forwarded-user.",
-        )
-    if (access.user_header is None) == bool(access.proxies):
+    headers = {
+        "user_header": (access.user_header, "x-forwarded-user"),
+        "tenant_header": (access.tenant_header, "x-team"),
+    }
+    for name, (header, example) in headers.items():
+        if header is not None and not _HEADER.fullmatch(header.lower()):
+            raise ConfigError(
+                f"access.{name}",
+                "it is not a header's name",
+                f"Write {example}.",
+            )
+    is_believed = any(header is not None for header, _ in headers.values())
+    if is_believed != bool(access.proxies):
         raise ConfigError(
             "access.proxies",
             "a header is believed where a network of reverse proxies is named, and only there",
-            "Give both user_header and proxies, or neither.",
+            "Give both user_header (or tenant_header) and proxies, or neither.",
         )
     for network in access.proxies:
         try:

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ullage.doors.proxy.config import Config, host_and_port, is_loopback
+from ullage.doors.proxy.tenants import is_tenant_name
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -73,6 +74,10 @@ class Guard:
             *(name.lower() for name in config.allowed_hosts),
         }
         self._origins = config.allowed_origins
+        self._tenant_header = config.access.tenant_header
+        self._proxies = [
+            ipaddress.ip_network(network) for network in config.access.proxies
+        ]
         self._is_for_this_machine = is_loopback(listened)
 
     def problem(self, request: web.BaseRequest) -> str | None:
@@ -94,7 +99,35 @@ class Guard:
                 "any web page could have sent it. Send Content-Type: application/json, or the "
                 "credential in a header."
             )
+        return self._problem_of_tenant(request)
+
+    def _problem_of_tenant(self, request: web.BaseRequest) -> str | None:
+        """Why a request may not name its tenant as it does; None: it may, or names none."""
+        header = self._tenant_header
+        names = [] if header is None else request.headers.getall(header, [])
+        if not names:
+            return None
+        if not self.comes_from_proxy(request):
+            return (
+                "it names a tenant, and comes from no address of access.proxies. Leave the "
+                "header out, or add the reverse proxy that sends it."
+            )
+        if len(names) > 1 or not is_tenant_name(names[0].strip()):
+            return (
+                "its header of the tenant holds no name: send it once, with up to 64 letters, "
+                "digits and ._@-, and not 32 hexadecimal digits, which are made of credentials."
+            )
         return None
+
+    def comes_from_proxy(self, request: web.BaseRequest) -> bool:
+        """Whether a reverse proxy of ``access.proxies`` sends a request, by its address."""
+        if not self._proxies:
+            return False
+        try:
+            peer = ipaddress.ip_address(request.remote or "")
+        except ValueError:
+            return False
+        return any(peer in network for network in self._proxies)
 
     def is_ours(self, hosts: Iterable[str]) -> bool:
         """Whether a request's Host headers, of which there is to be one, name this proxy."""

@@ -127,6 +127,16 @@ class RequestRelay:
         self.idle = asyncio.Event()
         self.idle.set()
 
+    def tenant_of(self, request: web.BaseRequest, url: str) -> str:
+        """Whose content a request is that `guard` lets through.
+
+        Args:
+            request: as it came.
+            url: where it goes.
+        """
+        is_trusted = self.guard.comes_from_proxy(request)
+        return self.tenants.of(url, request.headers, is_trusted=is_trusted)
+
     async def _pay_beside(self, last: FinishedRequest, usage: Usage) -> None:
         """Count what kept a prompt cache alive: in the receipts, and towards budgets of teams."""
         self.exchanges.sessions.pay_beside(

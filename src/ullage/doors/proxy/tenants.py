@@ -78,6 +78,15 @@ _AWS = re.compile(r"AWS4-[A-Z0-9-]+ +Credential=([^/,\s]+)/")
 _JWT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{16,}")
 _NO_ALGORITHM = "none"
 _LONGEST_TOKEN = 32_768
+_TENANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_OF_CREDENTIAL = re.compile(r"[0-9a-f]{32}")
+"""What `Tenants` makes of a credential."""
+
+
+def is_tenant_name(name: str) -> bool:
+    """Whether a reverse proxy may name a tenant so: as no credential of anybody is named."""
+    is_plain = _TENANT_NAME.fullmatch(name) is not None
+    return is_plain and _OF_CREDENTIAL.fullmatch(name) is None
 
 
 def is_placeholder(credential: str) -> bool:
@@ -176,6 +185,7 @@ class Tenants:
     def __init__(self, config: Config, secret: bytes) -> None:
         self._one = config.tenant
         self._secret = secret
+        self._header = config.access.tenant_header
         self._more = [name.lower() for name in config.tenant_headers]
         self._named = {
             digest: name
@@ -183,10 +193,22 @@ class Tenants:
             for digest in digests
         }
 
-    def of(self, url: str, headers: Headers) -> str:
-        """The tenant of a request."""
+    def of(
+        self, url: str, headers: Headers, *, is_trusted: bool = False
+    ) -> str:
+        """The tenant of a request.
+
+        Args:
+            url: its URL.
+            headers: its headers.
+            is_trusted: whether a reverse proxy sends it whose headers are believed.
+        """
         if self._one is not None:
             return self._one
+        if is_trusted and self._header is not None:
+            team = headers.get(self._header, "").strip()
+            if is_tenant_name(team):
+                return team
         credentials = credentials_of(url, headers, self._more)
         if self._named:
             for credential in credentials:

@@ -42,11 +42,13 @@ class Hit(NamedTuple):
         weight: the larger, the better.
         text: the number of its text.
         span: its number in the text, from 0.
+        own_weight: of the terms on it alone.
     """
 
     weight: int
     text: int
     span: int
+    own_weight: int
 
 
 def ranked(indexes: Sequence[Index], query: str) -> list[Hit]:
@@ -147,14 +149,15 @@ def _hits(
             text = bisect_right(starts, span) - 1
             begin = starts[text]
             stop = starts[text + 1]
-        weight = weight_of(span, 0) + shares[text]
+        own_weight = weight_of(span, 0)
+        weight = own_weight + shares[text]
         if span > begin:
             weight += weight_of(span - 1, 0) // 2
         if span + 1 < stop:
             weight += weight_of(span + 1, 0) // 2
         size = _SPAN_CHARS + index.chars(span)
         weight = weight * _SPAN_CHARS // size
-        yield Hit(weight, text_number + text, span - begin)
+        yield Hit(weight, text_number + text, span - begin, own_weight)
 
 
 def _candidates(

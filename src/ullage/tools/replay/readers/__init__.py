@@ -10,6 +10,7 @@
     SWE-agent trajectory      ``trajectory`` and ``history``                one a value
     inspect log               samples with an ``epoch``; a zip of them      one a sample
     LangChain messages        messages with a type, such as ``AIMessage``   one a value
+    Pydantic AI messages      messages with a ``kind`` and ``parts``        one a value
     requests and replies      ``request`` and ``response`` or ``reply``     one a conversation
     provider request          ``messages``, ``input`` or ``contents``       one a value
     Codex rollout             lines with a type and a payload               one a session

@@ -1,4 +1,4 @@
-"""Runs that are one value each: ATIF, SWE-agent, inspect, LangChain.
+"""Runs that are one value each: ATIF, SWE-agent, inspect, LangChain, Pydantic AI.
 
     ATIF       {"schema_version": "ATIF-v…", "agent": {"model_name": …}, "steps": [
                    {"source": "user", "message": …},
@@ -7,7 +7,9 @@
                         {"source_call_id": …, "content": …}]}}]}
     SWE-agent  {"trajectory": […], "history": [{"role": …, "message_type": …}]}
     inspect    {"id": …, "messages": […]}, by itself or under "samples"; ``.eval`` is a zip of it
-    LangChain  {"messages": [{"type": "AIMessage", "content": …, "tool_calls": […]}]}
+    LangChain  {"messages": [{"type": "AIMessage", "content": …, "tool_calls": […]}]}, or with
+               ``data`` or ``kwargs`` in a message, as its own functions write it
+    Pydantic   {"messages": [{"kind": "request", "parts": […]}]} (see `_pydantic_ai`)
 
 They are read as Chat Completions, whatever provider the agent spoke to: that is not in them.
 Agents that act by text (SWE-agent's first ones) have no calls; their runs are conversations, in
@@ -19,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ullage.tools.replay.readers import _langchain, _pydantic_ai
 from ullage.tools.replay.readers._log import (
     Call,
     LoggedConversation,
@@ -35,12 +38,6 @@ from ullage.tools.replay.readers._request import are_objects
 from ullage.tools.replay.readers._run import DamageReport, Run
 
 Value = dict[str, Any]
-_LANGCHAIN = {
-    **dict.fromkeys(("SystemMessage", "system"), "system"),
-    **dict.fromkeys(("HumanMessage", "human"), "user"),
-    **dict.fromkeys(("AIMessage", "AIMessageChunk", "ai"), "assistant"),
-    **dict.fromkeys(("ToolMessage", "tool"), "tool"),
-}
 
 
 def is_document(value: Value) -> bool:
@@ -98,10 +95,10 @@ def _kind_of(value: Value) -> str | None:
         "eval" in value and isinstance(value.get("samples"), list)
     ):
         return "inspect"
-    if are_objects(messages) and all(
-        m.get("type") in _LANGCHAIN for m in messages or ()
-    ):
+    if _langchain.are_messages(messages):
         return "langchain"
+    if _pydantic_ai.are_messages(messages):
+        return "pydantic-ai"
     return None
 
 
@@ -206,11 +203,17 @@ def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
     )
 
 
-def _langchain(value: Value, history: LoggedConversation) -> None:
-    for message in value["messages"]:
+def _take_langchain(value: Value, history: LoggedConversation) -> None:
+    for written in value["messages"]:
+        role, message = _langchain.plain(written)
         calls = calls_in(message.get("tool_calls"), "id", "name", "args")
-        role = _LANGCHAIN[message["type"]]
+        about = fields_of(message.get("response_metadata"))
+        history.of_model(about.get("model_name") or about.get("model"))
         _message(history, message, role, calls, message.get("tool_call_id"))
+
+
+def _take_pydantic_ai(value: Value, history: LoggedConversation) -> None:
+    _pydantic_ai.take_messages(value["messages"], history)
 
 
 def _message(
@@ -241,5 +244,6 @@ _TAKE: dict[str, Callable[[Value, LoggedConversation], None]] = {
     "atif": _atif,
     "swe-agent": _swe_agent,
     "inspect": _inspect,
-    "langchain": _langchain,
+    "langchain": _take_langchain,
+    "pydantic-ai": _take_pydantic_ai,
 }

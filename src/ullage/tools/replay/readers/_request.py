@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from ullage.core.errors import FormatError
+from ullage.tools.replay.readers import _langchain, _pydantic_ai
 from ullage.tools.replay.readers._run import DamageReport, FormatName, Run
 from ullage.wires import FORMATS, WIRES, model_in, recognise, wire_named
 
@@ -58,6 +59,8 @@ def has_messages(value: dict[str, Any]) -> bool:
 
 def as_request(value: Any) -> Any:
     """A list that is a history alone, as a request; anything else as it is."""
+    if _langchain.are_messages(value) or _pydantic_ai.are_messages(value):
+        return {"messages": value}
     if not value or not are_objects(value) or "role" not in value[0]:
         return value
     if any("parts" in message for message in value):
