@@ -83,6 +83,14 @@ def test_a_table_is_as_wide_as_the_terminal_and_no_figure_is_cut(store, width):
     assert ("not shown at this width: $ opened" in ran.text) == (width < 120)
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_name_of_a_budget_is_torn(budgeted, width):
+    words = ("report", "--store", budgeted, "--since", "2026-11-10")
+    text = ullage(*words, env={"COLUMNS": str(width)}).text
+    (line,) = (line for line in text.splitlines() if "research" in line)
+    assert {"team", "2026-11", "24,690", "71%"} <= {*line.split()}
+
+
 def test_a_pipe_gets_every_column_and_no_line_is_wrapped(budgeted):
     words = ("report", "--store", budgeted, "--since", "2026-11-01")
     piped = ullage(*words, "--by", "client", env={"COLUMNS": None}).text

@@ -9,6 +9,7 @@ import anthropic
 import openai
 import pytest
 
+from tests.cli.terminal import ullage
 from tests.proxy.started import started
 from tests.proxy.told import FITTED, relayed
 from tests.proxy.upstream import ask as ask_raw
@@ -471,6 +472,28 @@ def asked(url):
     text = ask_raw(url, path="/_ullage/metrics")[2].decode()
     counts = re.findall(r"ullage_team_requests_total\{.*\} (\d+)", text)
     return sum(map(int, counts))
+
+
+def test_the_report_comes_to_what_the_budget_counts_with_a_hold_out(
+    serve, tmp_path
+):
+    server = serve("anthropic", lambda captured: "Done.")
+    settings = {
+        "budgets": [team(usd=100.0)],
+        "holdout": 0.5,
+        "store": f"{tmp_path}/kept.db",
+    }
+    with proxy(server, **settings) as url:
+        for number in range(12):
+            said = {"role": "user", "content": f"What is wrong in {number}?"}
+            post(url, {**ASK, "messages": [said]})
+        settle(url)
+    words = ("report", "--store", tmp_path / "kept.db", "--by", "tenant")
+    told = ullage(*words, "--json").json
+    (line,), (budget,) = told["lines"], told["budgets"]
+    assert 0 < line["held_out"]["requests"] < 12
+    assert line["in_all"]["requests"] == budget["calls"] == 12
+    assert line["in_all"]["sent_usd"] == pytest.approx(budget["usd"])
 
 
 def test_a_program_reads_what_the_report_says_with_the_token(serve, tmp_path):

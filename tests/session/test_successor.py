@@ -37,6 +37,14 @@ TOOLS = [
         "input_schema": {"type": "object"},
     }
 ]
+FUNCTIONS = [
+    {
+        "type": "function",
+        "name": "read",
+        "parameters": {"type": "object"},
+        "strict": False,
+    }
+]
 RULES = "".join(f"Rule {n} of the house.\n" for n in range(40))
 _IDS = count()
 
@@ -232,6 +240,33 @@ def test_a_note_waits_for_no_text_of_the_system_behind_the_request(client):
     assert "Use Python 3.11." in sent
     more = [*history, said("I look.", "assistant"), said("Go on.")]
     assert client.asks(more).startswith(sent[:-1])
+
+
+def test_a_note_goes_before_a_summary_that_the_provider_sealed(client):
+    """So Codex ends the first request with what it compacted."""
+
+    def asks(items):
+        own = Session("gpt-5.6", store=client.stores[0])
+        own.asked_in(SESSION)
+        request = {"model": "gpt-5.6", "tools": FUNCTIONS, "input": items}
+        view = own.fit(request)
+        assert problems_of("openai-responses", view["input"]) == []
+        view.observe(Usage(fresh_tokens=own._newest.tokens, output_tokens=1))
+        return view["input"]
+
+    asks([said("Fix it."), said("I look.", "assistant"), said("Go on.")])
+    client.decides("note", text="Use Python 3.11.")
+    sealed = {
+        "type": "compaction",
+        "id": "cmp_1",
+        "encrypted_content": "sealed",
+    }
+    sent = asks([said("Fix it."), said("Go on."), sealed])
+    assert "Use Python 3.11." in as_bytes(sent[2:3])
+    assert sent[3] == sealed
+    more = [said("I see.", "assistant"), said("And?")]
+    later = asks([said("Fix it."), said("Go on."), sealed, *more])
+    assert as_bytes(later[:4]) == as_bytes(sent)
 
 
 def test_it_goes_along_each_time(client):

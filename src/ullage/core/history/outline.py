@@ -311,10 +311,7 @@ def summed_up(messages: Sequence[Message]) -> int:
     """
     asks = False
     for length, message in enumerate(messages, 1):
-        kinds = {
-            part.kind for part in message.parts if isinstance(part, Opaque)
-        }
-        if _SEALED in kinds:
+        if is_sealed_summary(message):
             return length
         if message.role == "assistant":
             return length if asks else 0
@@ -325,6 +322,16 @@ def summed_up(messages: Sequence[Message]) -> int:
             return length
         asks = texts == [_ASKS_FOR_SUMMARY]
     return 0
+
+
+def is_sealed_summary(message: Message) -> bool:
+    """Whether a message is a summary of what is left out, which the provider wrote and sealed.
+
+    Args:
+        message: of a history.
+    """
+    kinds = {part.kind for part in message.parts if isinstance(part, Opaque)}
+    return _SEALED in kinds
 
 
 def _texts_of(message: Message) -> list[str]:

@@ -36,6 +36,7 @@ from ullage.core.history.hand import (
     with_consequences,
 )
 from ullage.core.history.ledger import Ledger
+from ullage.core.history.outline import is_sealed_summary
 from ullage.core.history.transcript import Location, Transcript, leaves_of
 from ullage.core.history.window import Window
 from ullage.core.tokens.catalog import lookup
@@ -50,7 +51,7 @@ from ullage.core.values.decisions import (
 from ullage.core.values.edits import Insert, ProposedEdit, Replace, Restore
 from ullage.core.values.effects import Output
 from ullage.core.values.events import Event
-from ullage.core.values.messages import Media, Text, ToolCall
+from ullage.core.values.messages import Media, Message, Text, ToolCall
 
 _MILLION = 1_000_000
 STAGE = "user"
@@ -465,10 +466,8 @@ def _added(
     """The cut that adds a text at the end of the view; None where none can stand there."""
     transcript = window.transcript
     size = window.size
-    while size > 1 and transcript.messages[size - 1].before_reply:
-        size -= (
-            1  # what the system says before the reply stays behind the text
-        )
+    while size > 1 and _stays_last(transcript.messages[size - 1]):
+        size -= 1
     message = transcript.messages[size - 1]
     if message.role not in ("user", "tool") or message.is_control:
         return None
@@ -476,6 +475,14 @@ def _added(
         return None
     end = transcript.chain[size]
     return [ProposedEdit(Insert(end, text, reason, entered.name), ())]
+
+
+def _stays_last(message: Message) -> bool:
+    """Whether a text of the user's goes before a message that ends a request.
+
+    It does before what the system says of the reply, and before a summary that the provider wrote.
+    """
+    return message.before_reply or is_sealed_summary(message)
 
 
 def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:

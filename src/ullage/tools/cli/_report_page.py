@@ -15,11 +15,11 @@ _PAGE = """<!doctype html>
 <style>
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem }}
-body {{ max-width: 64rem }}
+body {{ max-width: 80rem }}
 .scrolls {{ overflow-x: auto }}
 table {{ border-collapse: collapse; width: 100% }}
 th, td {{ padding: .3rem .6rem; text-align: right; font-variant-numeric: tabular-nums }}
-th:first-child, td:first-child {{ text-align: left; overflow-wrap: anywhere }}
+th:first-child {{ text-align: left; min-width: 9rem; overflow-wrap: anywhere }}
 tr {{ border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
 </style>
 <main>

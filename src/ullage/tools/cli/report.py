@@ -514,6 +514,7 @@ def show(report: LedgerReport) -> None:
 def _budget_table(report: LedgerReport) -> Figures:
     """The budgets of teams, with what is spent of each."""
     table = Figures(box=None, pad_edge=False, caption_justify="left")
+    table.optional = ("requests", "starts again (UTC)")
     names = 3
     for heading in _BUDGET_HEADINGS[:names]:
         table.add_column(heading, overflow="fold")

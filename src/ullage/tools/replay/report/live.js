@@ -36,6 +36,11 @@ function savedOf(totals) {
   return `${share}% ${less < 0 ? "more" : "less"} than $${totals.raw_usd.toFixed(2)} without ullage, reckoned${all}`;
 }
 
+function broken(totals) {
+  if (!totals.breaks) return "no prompt cache broke";
+  return `part of the cost: a prompt cache broke ${times(totals.breaks)}, and ${number(totals.rebilled_tokens)} tokens were billed once more`;
+}
+
 const requests = (count) => `${number(count)} ${count === 1 ? "request" : "requests"}`;
 
 const times = (count) => `${number(count)} ${count === 1 ? "time" : "times"}`;
@@ -53,7 +58,7 @@ function sums(state) {
     ["Saved", dollars(all.raw_usd - all.cost_usd), savedOf(all)],
     ["Opened again", number(all.recalled), "of what was set aside"],
     ["Cost", `$${all.cost_usd.toFixed(2)}`, `at list price, as far as reported${unbilled}`],
-    ["Lost to broken prompt caches", `$${all.rebilled_usd.toFixed(2)}`, `${number(all.rebilled_tokens)} tokens were billed a second time, in ${number(all.breaks)} ${all.breaks === 1 ? "break" : "breaks"}; it is part of the cost`],
+    ["Cost of cache breaks", `$${all.rebilled_usd.toFixed(2)}`, broken(all)],
   ];
   at("sums").replaceChildren(...rows.map(([name, value, more]) => {
     const box = make("div"), told = make("dd", "", value);
