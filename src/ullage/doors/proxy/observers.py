@@ -17,7 +17,7 @@ class Observers:
 
     Args:
         more: functions that are told as well.
-        refusals: is told of requests that are refused; None: nobody is.
+        refusals: takes the status and the reason of requests that are refused; None: nothing does.
 
     Attributes:
         metrics: what is counted.

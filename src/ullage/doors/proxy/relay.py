@@ -68,7 +68,7 @@ class RequestRelay:
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
-        refuse: is told of each that is answered here, unsent: the status, and why.
+        refuse: takes the status and the reason of each that is answered here, unsent.
         connections: those of this worker, once it listens.
         identities: who names the credentials of requests.
         asks_beside: whether upstreams are asked anything beside requests.
