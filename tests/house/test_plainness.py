@@ -37,7 +37,10 @@ COMMENTS_A_HUNDRED = {
     "stores": 0.5,
     "tools": 0.3,
 }
-UNPACKED = ["core", "policy", "wires", "stores", "documents", "testing"]
+UNPACKED = [
+    *("core", "policy", "wires", "session", "doors", "stores", "documents"),
+    *("testing", "tools/replay", "tools/hand", "tools/watch"),
+]
 STATE_NAMES_SHARE = 0.01
 _STATES = """
 said told made kept known given found asked shown held taken left sent wanted

@@ -9,7 +9,7 @@ import pytest
 
 from ullage.core.installing import install_remedy
 from ullage.integrations import _needs
-from ullage.integrations._needs import OLDEST, needs
+from ullage.integrations._needs import OLDEST, WITHOUT_ADAPTER, needs
 
 EXTRAS = {
     "adk": "adk",
@@ -88,10 +88,22 @@ def test_one_that_is_too_old_is_named_with_the_version_that_is_needed(
     framework, oldest = OLDEST[extra]
     with pytest.raises(ImportError) as raised:
         importing(extra, "0.1.9", monkeypatch)
-    assert str(raised.value) == (
-        f"{framework} 0.1.9 is installed, and ullage needs {oldest} or newer: "
+    remedy, _, other_way = str(raised.value).partition(". To keep 0.1.9, ")
+    assert remedy == (
+        f"{framework} 0.1.9 is installed, and the adapter needs {oldest} or newer: "
         f"pip install --upgrade '{framework}>={oldest}'"
     )
+    assert other_way == WITHOUT_ADAPTER.get(extra, "")
+
+
+def test_an_older_release_of_what_asks_models_has_another_way():
+    """The upgrade that the adapter needs may break the application that is there."""
+    assert OLDEST.keys() - WITHOUT_ADAPTER.keys() == {
+        "mcp-tools",
+        "opentelemetry",
+    }
+    for way in WITHOUT_ADAPTER.values():
+        assert "ullage proxy" in way or "ullage.wrap(" in way
 
 
 def test_the_oldest_and_all_that_are_newer_are_taken(monkeypatch):

@@ -49,3 +49,11 @@ def test_a_subagent_of_a_session_has_a_header_of_its_own():
     assert subagent_of(headers) == "a9fe9d43ea946fd64"
     assert subagent_of(CIMultiDict({"x-claude-code-agent-id": "<b>"})) == ""
     assert subagent_of({}) == ""
+
+
+def test_opencode_names_its_session_and_what_began_a_subagent():
+    headers = CIMultiDict({"x-session-affinity": "ses_de0c960fdffeGRPI58KL"})
+    assert client_session_of(headers) == "ses_de0c960fdffeGRPI58KL"
+    assert subagent_of(headers) == ""
+    headers["x-parent-session-id"] = "ses_aaaaaaaaaaaaaaaaaaaa"
+    assert subagent_of(headers) == "ses_de0c960fdffeGRPI58KL"

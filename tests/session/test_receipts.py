@@ -528,3 +528,25 @@ def test_a_fork_writes_nothing_of_what_its_parent_noted(tmp_path):
     os.waitpid(child, 0)
     (receipt,) = session.store.receipts()
     assert (receipt.sums.requests, receipt.is_open) == (1, True)
+
+
+@pytest.mark.parametrize("most", [1, 9], ids=["let go", "held"])
+def test_many_sessions_have_the_sums_of_all_those_let_go_among_them(most):
+    sessions = Sessions("gpt-4.1", store=MemoryStore(), most=most)
+    long = "The tide came in, and went out again. " * 3_000
+    for key in ("a", "b", "c"):
+        messages = [{"role": "user", "content": key + long}]
+        for _ in range(2):
+            view = sessions.of(key).fit({"messages": messages})
+            view.observe(Usage(fresh_tokens=9_000, output_tokens=10))
+            messages = [
+                *messages,
+                {"role": "assistant", "content": "Yes."},
+                {"role": "user", "content": "And now?"},
+            ]
+    saved = sessions.saved
+    assert (saved.requests, saved.conversations) == (6, 3)
+    assert saved.sent.prompt == 54_000
+    assert saved == total(sessions.store)
+    assert str(saved).startswith("6 requests: 54,000 prompt tokens")
+    sessions.close()

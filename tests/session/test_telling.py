@@ -1,5 +1,6 @@
 """Events told as they happen: to the caller's function, and to the standard log by level."""
 
+import json
 import logging
 from typing import get_args
 
@@ -35,6 +36,27 @@ def test_each_event_is_told_once_in_order_as_it_is_listed():
     )
     assert tuple(told) == session.events
     assert told[-1].kind == "observed"
+
+
+def test_a_result_that_two_stages_cut_at_once_is_told_of_once():
+    """Rows are made a table of three limits, and then shortened to one: the window is small."""
+    rows = [
+        {"id": number, "name": f"barrel {number}", "is_full": number % 2 == 0}
+        for number in range(600)
+    ]
+    request = conversation(json.dumps(rows), name="barrels")
+    limits = ullage.Limits(window_tokens=16_000)
+    session = ullage.Session("gpt-4.1", policy=CUTS_ALWAYS, limits=limits)
+    session.fit({**request, "messages": request["messages"][:1]})
+    view = session.fit(request)
+    (event,) = session.events
+    assert event.kind == "truncated"
+    whole, shown = json.dumps(rows), view["messages"][2]["content"]
+    assert len(shown) < 8_500
+    # the tokens are those of the whole and of what is shown, and of nothing between
+    assert event.tokens_before > len(whole) / 5
+    assert event.tokens_after < len(shown)
+    assert event.tokens_after / event.tokens_before < 0.3
 
 
 def test_the_log_says_what_where_and_with_which_numbers_but_no_content(caplog):

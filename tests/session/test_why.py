@@ -1,5 +1,7 @@
 """What left a window, and why: from the store alone, after a restart, by whoever looks."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,30 @@ def test_each_batch_has_its_author_its_price_and_what_it_saves(told):
         assert note.requests == len(views) - note.request + 1
         price = 0.3e-6 * note.fewer_tokens * note.requests
         assert note.saved_usd == pytest.approx(price)
+
+
+def test_a_batch_tells_what_it_cut_though_a_later_one_took_it_out(
+    tmp_path, monkeypatch
+):
+    limits = Limits(window_tokens=32_000, output_reserve_tokens=1_000)
+    session = Session(CLAUDE, limits=limits, store=tmp_path / "kept.db")
+    agent = Agent(session, Provider().watch(monkeypatch))
+    for turn in range(14):
+        agent.turn(tools=[tool("count")])
+        rows = [
+            {"id": number, "name": f"barrel {number} of {turn}, a cask"}
+            for number in range(600)
+        ]
+        agent.messages[-2]["content"][0]["name"] = "count"
+        agent.messages[-1]["content"][0]["content"] = json.dumps(rows)
+    notes = why_of(conversation(session.store, "")).batches
+    shortened = [note for note in notes if note.author != "ullage (record)"]
+    assert shortened
+    assert len(shortened) < len(notes)
+    for note in shortened:
+        assert note.author == "ullage (large result)"
+        assert (note.texts, note.tools) == (1, ("count",))
+        assert note.fewer_tokens > 0
 
 
 def test_what_left_is_told_by_tool_and_file_and_adds_up(told):

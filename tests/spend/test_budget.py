@@ -126,7 +126,7 @@ def test_a_budget_that_warns_tells_of_it_once_and_goes_on():
     for _ in range(4):
         assert not is_wrap_up(call(session))
     (event,) = told(session, "warned")
-    assert "1,100 of 1,000 tokens are spent" in event.why
+    assert event.why == "the budget is spent: 1,100 of 1,000 tokens"
 
 
 def test_the_warning_comes_once_for_all_sessions_of_a_budget():
@@ -137,7 +137,8 @@ def test_the_warning_comes_once_for_all_sessions_of_a_budget():
     call(two, 90, 10)
     call(one, 1_000, 0)
     assert told(one, "warned") == []
-    assert "5,000 of 10,000 tokens are spent" in told(two, "warned")[0].why
+    (event,) = told(two, "warned")
+    assert event.why == "the budget is nearly spent: 5,000 of 10,000 tokens"
 
 
 def test_each_session_of_a_budget_has_its_own_wrap_up():

@@ -24,6 +24,21 @@ OLDEST: Mapping[str, tuple[str, str]] = {
 }
 """Of each extra, its framework and the oldest release that works; as in pyproject.toml."""
 
+_PROXY = "give its model `ullage proxy` as the base URL"
+WITHOUT_ADAPTER: Mapping[str, str] = {
+    "adk": _PROXY,
+    "claude-agent-sdk": _PROXY,
+    "hermes": _PROXY,
+    "inspect": _PROXY,
+    "langchain": _PROXY,
+    "litellm": _PROXY,
+    "openai-agents": "call set_default_openai_client(ullage.wrap(AsyncOpenAI()))",
+    "pydantic-ai": "give the model "
+    "AnthropicProvider(anthropic_client=ullage.wrap(AsyncAnthropic())), or the same of OpenAI",
+    "strands": _PROXY,
+}
+"""How ullage is used with an older release of a framework, where there is a way."""
+
 _RELEASE = re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -42,7 +57,7 @@ def needs(extra: str) -> Iterator[None]:
     framework, oldest = OLDEST[extra]
     installed = _installed(framework)
     if installed and _release(installed) < _release(oldest):
-        raise _too_old(framework, installed, oldest)
+        raise _too_old(extra, installed)
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -69,9 +84,14 @@ def _release(version_text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _too_old(framework: str, installed: str, oldest: str) -> ImportError:
+def _too_old(extra: str, installed: str) -> ImportError:
+    framework, oldest = OLDEST[extra]
+    remedy = f"pip install --upgrade '{framework}>={oldest}'"
+    other_way = WITHOUT_ADAPTER.get(extra)
+    if other_way:
+        # an application that is built on the older release may not want another
+        remedy += f". To keep {installed}, {other_way}"
     return ImportError(
-        f"{framework} {installed} is installed, and ullage needs {oldest} or newer: "
-        f"pip install --upgrade '{framework}>={oldest}'",
+        f"{framework} {installed} is installed, and the adapter needs {oldest} or newer: {remedy}",
         name=framework,
     )

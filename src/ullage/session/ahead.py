@@ -273,7 +273,8 @@ class AheadMixin:
         return next(tasks, None)
 
     def _policy_now(self) -> Policy:
-        policy, summaries = self.settings.policy, self._summaries
+        policy = self.settings.policy
+        summaries = self._summaries
         if summaries is None:
             return policy
         waits = summaries.summariser.waits

@@ -28,10 +28,11 @@ from ullage.session.view import AsyncView
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded, in_thread
 
-_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 200_000
-"""With no more new messages, behind a view of no more tokens, a turn is worked out on the event
-loop itself. A batch of so large a view has the loop wait a tenth of a second, once in some fifty
-turns; a thread costs two milliseconds at every turn, and twice the time until the answer."""
+# A turn with few new messages and a small view is worked out on the event loop itself. A batch of
+# the largest such view has the loop wait a tenth of a second, once in some fifty turns; a thread
+# costs two milliseconds at every turn, and twice the time until the answer.
+_LIGHT_MESSAGES = 32
+_LIGHT_TOKENS = 200_000
 
 
 if (
@@ -94,10 +95,8 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
         if not iscoroutinefunction(getattr(store, "commit", None)):
             self.store = Threaded(self._with_files(open_store(store)))
             return
-        directory, spilled = (
-            self.settings.policy.spill_directory,
-            files_of(store),
-        )
+        directory = self.settings.policy.spill_directory
+        spilled = files_of(store)
         if (
             directory is not None
             and spilled is None
@@ -395,7 +394,8 @@ class AsyncSession(AheadMixin, SessionCore, AsyncClosing):
 
         Those of a turn ask nobody for a summary where no turn waits for one.
         """
-        model, tenant = self.settings.model, self.settings.tenant
+        model = self.settings.model
+        tenant = self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
         write_in_time(self.store)

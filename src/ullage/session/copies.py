@@ -70,7 +70,8 @@ class CopyMixin:
     ) -> None:
         """Open an account at the budget, and keep what a copy is given as well."""
         self._state_lock = self._new_lock()
-        self._has_limits, self._served = has_limits, served
+        self._has_limits = has_limits
+        self._served = served
         self._on_event = on_event
         self._saved = SessionReceipts()
         self.budget = budget
@@ -101,7 +102,8 @@ class CopyMixin:
     def _receipts(self) -> ReceiptWriter:
         """The writer of this session's receipts."""
         adds_tools = self.settings.recall != "host"
-        tenant, agent = self.settings.tenant, self._account.agent
+        tenant = self.settings.tenant
+        agent = self._account.agent
         return ReceiptWriter(
             self.store,
             tenant,
@@ -159,7 +161,8 @@ def _restore_session(
 ) -> Any:
     """A session with the state of another one, in this process or in a new one."""
     session = object.__new__(kind)
-    session.settings, session._state = settings, state
+    session.settings = settings
+    session._state = state
     options = dict(beside)
     session._use(options.pop("store"))
     session._begin(**options)

@@ -183,7 +183,8 @@ def asking(
     """A function that asks for a summary: under a lease, where the store has leases."""
     if not summaries.asks:
         return summaries.ask
-    ask, longest_s = summaries.ask, summaries.summariser.timeout_s
+    ask = summaries.ask
+    longest_s = summaries.summariser.timeout_s
     return lambda request: drive(once(request, ask, store, tenant, longest_s))
 
 
@@ -193,7 +194,8 @@ def awaiting(
     """`asking` for an event loop."""
     if not summaries.asks:
         return summaries.ask
-    ask, longest_s = summaries.aask, summaries.summariser.timeout_s
+    ask = summaries.aask
+    longest_s = summaries.summariser.timeout_s
     return lambda request: adrive(
         once(request, ask, store, tenant, longest_s), _act
     )

@@ -111,10 +111,8 @@ class ReadMixin(PictureMixin):
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
-        opened, tools = (
-            self.state.policy_record,
-            self.settings.policy.toolset.tools,
-        )
+        opened = self.state.policy_record
+        tools = self.settings.policy.toolset.tools
         if opened is None or not opened.prefix:
             return tools
         return tuple(

@@ -132,7 +132,8 @@ def open_result(
 
 def _everything(store: Store, tenant: str) -> OutputCorpus:
     """All texts that are kept for a tenant, as far as a search looks through them."""
-    outputs, room = list[tuple[Output, str]](), MOST_CHARS
+    outputs = list[tuple[Output, str]]()
+    room = MOST_CHARS
     for ref in every_ref(store, tenant):
         output = store.get(tenant, ref)
         room -= len(output.text)

@@ -532,7 +532,8 @@ class Session(AheadMixin, SessionCore, Closing):
 
     def _run(self, steps: Steps[T], *, is_turn: bool = False) -> T:
         """Run steps under the session's lock; after those of a turn's request, look ahead."""
-        summaries, tenant = self._summaries, self.settings.tenant
+        summaries = self._summaries
+        tenant = self.settings.tenant
         asked = None if summaries is None else summaries.for_turns()
         with self._lock:
             result = run(steps, self.store, tenant, asked)
@@ -544,7 +545,8 @@ class Session(AheadMixin, SessionCore, Closing):
         """Begin the next compaction in a thread, where no turn waits for a summary."""
         cut = self._due_ahead()
         if cut is not None:
-            steps, tenant = self._filling(cut), self.settings.tenant
+            steps = self._filling(cut)
+            tenant = self.settings.tenant
             work = partial(run, steps, self.store, tenant, self._summaries)
             self._begun(cut, in_background(work))
 

@@ -92,19 +92,22 @@ class _SessionEntry(Generic[S]):
             return False
         most = min(len(self._messages), len(messages))
         same = next(not_same(self._messages, messages), (most,))[0]
-        added, counted_ids = messages[same:], set[int]()
+        added = messages[same:]
+        counted_ids = set[int]()
         sizes = [
             _count_bytes(message.parts, counted_ids) + _MESSAGE_BYTES
             for message in added
         ]
-        self._messages[same:], self._sizes[same:] = added, sizes
+        self._messages[same:] = added
+        self._sizes[same:] = sizes
         self.bytes = sum(self._sizes) + self.session.bytes_beside
         return True
 
 
 def _count_bytes(value: Any, seen: set[int]) -> int:
     """The bytes of a value and of all it holds, without what is in ``seen``."""
-    total, queue = 0, [value]
+    total = 0
+    queue = [value]
     while queue:
         item = queue.pop()
         # nothing of its own: flags and places, of which a part has more than texts
@@ -156,8 +159,11 @@ class _Sessions(Portable, Generic[S]):
         if "user_tools" in settings:  # each session is given them anew
             settings["user_tools"] = named_tools(settings["user_tools"])
         self._settings = {"model": model, **settings}
-        self._holdout, self._saved = checked(holdout), SessionReceipts()
-        self._budget, self._most, self._most_bytes = budget, most, most_bytes
+        self._holdout = checked(holdout)
+        self._saved = SessionReceipts()
+        self._budget = budget
+        self._most = most
+        self._most_bytes = most_bytes
         self._older_bytes = older_bytes
         self._lock = RLock()  # a session is collected wherever Python likes
         self._session_entries: OrderedDict[str, _SessionEntry[S]] = (

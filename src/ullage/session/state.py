@@ -67,7 +67,8 @@ class SessionState(Struct, frozen=True):
         Args:
             persisted: as a call made it.
         """
-        usage, cost_usd = self.persisted.usage, self.persisted.cost_usd
+        usage = self.persisted.usage
+        cost_usd = self.persisted.cost_usd
         return replace(
             self, persisted=replace(persisted, usage=usage, cost_usd=cost_usd)
         )

@@ -22,9 +22,10 @@ from ullage.core.history.hand import (
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import check, is_lawful
-from ullage.core.turn.reporting import passed_over, shown, told
+from ullage.core.turn.reporting import cut_again, passed_over, shown, told
 from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
+    Address,
     Batch,
     Drop,
     Edit,
@@ -59,6 +60,7 @@ class Walk(Struct):
         hand: what users decided of the history.
         joining: whether a conversation that was met under way is joined at the end; None: it was
             there from the start, or is joined already.
+        cuts_on_arrival: where in the events it is told that a result was cut when it was new.
     """
 
     builder: WindowBuilder
@@ -72,6 +74,7 @@ class Walk(Struct):
     diagnostic: Event | None = None
     hand: UserDecisions = EMPTY
     joining: Joining | None = None
+    cuts_on_arrival: dict[Address, int] = {}
 
     @property
     def window(self) -> Window:
@@ -183,8 +186,21 @@ class Walk(Struct):
             tokens = self.builder.apply(edit)
             if tokens is not None:
                 count += 1
-                self.events.append(shown(self.window, edit, *tokens))
+                self._tell(edit, *tokens)
         return count
+
+    def _tell(self, edit: Edit, tokens_before: int, tokens_after: int) -> None:
+        """Tell of an edit that took effect; of a result that is new, once for all of its cuts."""
+        event = shown(self.window, edit, tokens_before, tokens_after)
+        if isinstance(edit, Replace) and not edit.was_sent:
+            number = self.cuts_on_arrival.setdefault(
+                edit.address, len(self.events)
+            )
+            if number < len(self.events):
+                # another stage had cut it less, and nobody was shown that
+                self.events[number] = cut_again(self.events[number], event)
+                return
+        self.events.append(event)
 
     def show_again(self, key: bytes) -> None:
         """Show what the ledger holds under a key, each batch until all of it has taken effect.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ullage.core.errors import StageError
 from ullage.core.history.hand import index_of
 from ullage.core.history.window import Window
@@ -43,6 +45,21 @@ def shown(
         tokens_after=tokens_after,
         ref=edit.ref if isinstance(edit, (Replace, ReplaceSpan)) else None,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
+    )
+
+
+def cut_again(earlier: Event, event: Event) -> Event:
+    """The event of two cuts of one result that no request stood between.
+
+    Args:
+        earlier: of the first cut.
+        event: of the second, which is shown.
+    """
+    left_out_bytes = max(earlier.left_out_bytes, event.left_out_bytes)
+    return replace(
+        event,
+        tokens_before=earlier.tokens_before,
+        left_out_bytes=left_out_bytes,
     )
 
 

@@ -32,8 +32,10 @@ ADDITIONS: tuple[Addition, ...] = get_args(Addition)
 HOLDS_S = 3_600.0
 """After so many seconds an addition that was refused is tried once more."""
 
-MOST_REFUSALS, MOST_OF_A_TENANT = 4_096, 64
-"""So many are remembered in all, and of one tenant."""
+MOST_REFUSALS = 4_096
+"""So many are remembered in all."""
+MOST_OF_A_TENANT = 64
+"""And so many of one tenant."""
 
 _NEEDED = 2
 """So often a refusal that names no addition has to be met: the first may have had other reasons."""

@@ -29,7 +29,9 @@ from ullage.doors.exchange.frames import (
     Framing,
 )
 
-_PRELUDE_BYTES, _CHECKSUM_BYTES, _MOST_BYTES = 12, 4, 25 << 20
+_PRELUDE_BYTES = 12
+_CHECKSUM_BYTES = 4
+_MOST_BYTES = 25 << 20
 _TEXT = b"\x07"
 
 
@@ -55,7 +57,8 @@ class AmazonReader:
         frames = list[EventFrame]()
         self._held += data
         while len(self._held) >= _PRELUDE_BYTES:
-            size, headers = _number(self._held[:4]), _number(self._held[4:8])
+            size = _number(self._held[:4])
+            headers = _number(self._held[4:8])
             least = _PRELUDE_BYTES + headers + _CHECKSUM_BYTES
             if not least <= size <= _MOST_BYTES or len(self._held) < size:
                 break
@@ -72,7 +75,8 @@ class AmazonReader:
 
     def rest(self) -> bytes:
         """See `Reader.rest`."""
-        rest, self._held = bytes(self._held), bytearray()
+        rest = bytes(self._held)
+        self._held = bytearray()
         return rest
 
 
@@ -87,7 +91,8 @@ class NamedReader(AmazonReader):
         named = _NAME.search(headers)
         if named is None:
             return None
-        size, start = int.from_bytes(named[1], "big"), named.end()
+        size = int.from_bytes(named[1], "big")
+        start = named.end()
         return b'{"%b":%b}' % (headers[start : start + size], payload)
 
 

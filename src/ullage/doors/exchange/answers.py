@@ -38,16 +38,21 @@ class WholeAnswer(ClientAnswer):
         body: bytes,
         then: Callable[[], Actions[None]] | None = None,
     ) -> None:
-        self.reply, self.status, self.body = reply, status, body
+        self.reply = reply
+        self.status = status
+        self.body = body
         self.content_type = (
             "application/json" if reply is None else reply.content_type
         )
-        self._exchange, self._rest, self._then = exchange, body, then
+        self._exchange = exchange
+        self._rest = body
+        self._then = then
         self._is_over = False
 
     def next(self) -> Actions[bytes]:
         """See `ClientAnswer.next`."""
-        rest, self._rest = self._rest, b""
+        rest = self._rest
+        self._rest = b""
         return rest
         yield
 
@@ -91,11 +96,9 @@ class TeedAnswer(ClientAnswer):
         self.reply = reply
         self.status = reply.status
         self.content_type = reply.content_type
-        self._exchange, self._seen, self._is_over = (
-            exchange,
-            bytearray(),
-            False,
-        )
+        self._exchange = exchange
+        self._seen = bytearray()
+        self._is_over = False
         exchange.note_stream()
 
     def next(self) -> Actions[bytes]:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ullage.core.locks import Lock
 from ullage.doors.exchange.parsed_body import ParsedBody, read_anew, read_on
 
-_LEAST_BYTES, _SAMPLE_BYTES = 256, 48
+_LEAST_BYTES = 256
+_SAMPLE_BYTES = 48
 
 
 class ParsedBodyCache:

@@ -42,8 +42,10 @@ class Claiming(Reporting):
         spending: TeamCall | None,
     ) -> None:
         super().__init__(exchanges, path, passed)
-        self.route, self.is_thread = route, False
-        self._body, self._spending = body, spending  # as the client sent it
+        self.route = route
+        self.is_thread = False
+        self._body = body  # as the client sent it
+        self._spending = spending
         self._session: Any = None
 
     def _claim(self) -> Actions[str]:

@@ -119,7 +119,8 @@ class Exchange(StoredExchange):
         self._tenant = tenant
         self._name = name  # of the conversation, where it has one
         self._served = served
-        self._program, self._client_session = client, client_session
+        self._program = client
+        self._client_session = client_session
         self._subagent = subagent
         self._sent = body  # as it goes to the upstream
         self._fields: Collection[str] = ()  # of the body
@@ -184,7 +185,8 @@ class Exchange(StoredExchange):
             return self._refuse(error)
         self.passed = reason_of(error)
         self._note(problem=problem_of(error))
-        self.view, self._sent = None, self._body
+        self.view = None
+        self._sent = self._body
         return None
 
     def _fit(self) -> Actions[None]:
@@ -317,7 +319,8 @@ class Exchange(StoredExchange):
         """Fit a request: make its view, and the bytes to send for it."""
         assert self.route is not None
         assert self._trial is not None
-        trial, marks_cache = self._trial, self._exchanges.marks_cache
+        trial = self._trial
+        marks_cache = self._exchanges.marks_cache
         self.request = (
             request
             if request is self._client
@@ -542,7 +545,8 @@ class Exchange(StoredExchange):
         self, reply: UpstreamReply, body: bytes
     ) -> Actions[ClientAnswer]:
         """A reply in one piece, taken in; one that is an error under status 200, asked again."""
-        wire, value = self.view.wire.wire, bodies.read(body)
+        wire = self.view.wire.wire
+        value = bodies.read(body)
         if is_error(wire, value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
@@ -623,7 +627,8 @@ class Exchange(StoredExchange):
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or those events of it that report usage. It never raises."""
         yield from self._attempt(partial(self.view.observe, reply))
-        usage, earlier_usage = self.view.sent.reply_usage, self.report.usage
+        usage = self.view.sent.reply_usage
+        earlier_usage = self.report.usage
         # also of an estimate, which is in no sum of what providers reported
         new = self._session.take_new_savings()
         if (

@@ -92,11 +92,9 @@ class Exchanges:
         marks_cache: bool = False,
         refusals: KnownRefusals | None = None,
     ) -> None:
-        self.sessions, self.recalls, self.marks_cache = (
-            sessions,
-            recalls,
-            marks_cache,
-        )
+        self.sessions = sessions
+        self.recalls = recalls
+        self.marks_cache = marks_cache
         self.counts = ExchangeCounts()
         self.histories: WeakKeyDictionary[Any, ParsedHistory] = (
             WeakKeyDictionary()

@@ -21,7 +21,8 @@ from ullage.wires import MARKERS, wire_named
 if TYPE_CHECKING:
     from ullage import AsyncView, View
 
-_KEY, _MARKER = "cache_control", {"type": "ephemeral"}
+_KEY = "cache_control"
+_MARKER = {"type": "ephemeral"}
 _BACK = 18
 """Messages from one marker to the next before it, so that no block lies between their reaches."""
 _UNMARKED = frozenset(("thinking", "redacted_thinking"))

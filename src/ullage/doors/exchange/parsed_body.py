@@ -136,7 +136,8 @@ def read_anew(body: bytes, key: str) -> ParsedBody | None:
         if start is None:
             return None
         listed = bytes(members[key])
-        head, rest = body[: start + 1], body[start + 1 :]
+        head = body[: start + 1]
+        rest = body[start + 1 :]
         prefix = ParsedBody(key, decode(head + b"]}"), head)
         tail = rest[len(listed) - 1 :]
         return _with(prefix, rest, 0, _items(listed), _members_behind(tail))
@@ -152,7 +153,8 @@ def _start_of(body: bytes, members: dict[str, Raw], key: str) -> int | None:
     """
     at = 0
     for name, raw in members.items():
-        value, match = bytes(raw), _TO_VALUE.match(body, at)
+        value = bytes(raw)
+        match = _TO_VALUE.match(body, at)
         if match is None or not body.startswith(value, match.end()):
             return None
         if name == key:
@@ -179,16 +181,21 @@ def read_on(earlier: ParsedBody, body: bytes) -> ParsedBody | None:
 
 def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
     """The earlier body, as far as this one has the same messages, and where those end."""
-    at, spans, pieces, view = len(earlier.head), 0, 0, memoryview(body)
+    at = len(earlier.head)
+    spans = 0
+    pieces = 0
+    view = memoryview(body)
     for span in earlier.spans:
         stop = at + span.size_bytes
         if blake3(view[at:stop]).digest() != span.digest:
             break
-        at, spans = stop, spans + 1
+        at = stop
+        spans += 1
     for piece in earlier.pieces if spans == len(earlier.spans) else ():
         if not body.startswith(piece, at):
             break
-        at, pieces = at + len(piece), pieces + 1
+        at += len(piece)
+        pieces += 1
     alike = earlier.spans[:spans]
     same = sum(span.count for span in alike) + pieces
     start = (
@@ -210,11 +217,9 @@ def _alike(earlier: ParsedBody, body: bytes) -> tuple[ParsedBody, int]:
 def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
     """A parsed beginning with the messages and the tail that follow it in a body."""
     comma = _COMMA.match(rest) if prefix.messages else None
-    start, tail, tail_members = (
-        comma.end() if comma else 0,
-        prefix.tail,
-        prefix.tail_members,
-    )
+    start = comma.end() if comma else 0
+    tail = prefix.tail
+    tail_members = prefix.tail_members
     try:
         if tail and rest.endswith(tail):
             items = _items(b"[%b]" % rest[start : len(rest) - len(tail)])
@@ -223,10 +228,8 @@ def _read_rest(rest: bytes, prefix: ParsedBody) -> ParsedBody | None:
             listed = bytes(_members(opened)[""])
             if not opened.startswith(listed, 4):  # that name comes again
                 return None
-            items, tail_members = (
-                _items(listed),
-                _members_behind(opened[4 + len(listed) :]),
-            )
+            items = _items(listed)
+            tail_members = _members_behind(opened[4 + len(listed) :])
         if prefix.messages and bool(comma) != bool(items):
             return None
         return _with(prefix, rest, start, items, tail_members)
@@ -253,8 +256,12 @@ def _with(
     """A parsed beginning with more messages, which stand in ``rest`` from ``start`` on."""
     if prefix.key in tail_members:
         return None
-    pieces, stop, offset = [*prefix.pieces], 0, prefix.stop
-    values, ends, compact = [*map(decode, items)], array("Q"), bytearray()
+    pieces = [*prefix.pieces]
+    stop = 0
+    offset = prefix.stop
+    values = [*map(decode, items)]
+    ends = array("Q")
+    compact = bytearray()
     for raw, value in zip(items, values, strict=True):
         item = memoryview(raw)
         if (item[0], item[-1]) != _OBJECT:
@@ -283,11 +290,14 @@ def _with(
 
 def _spanned(pieces: Sequence[bytes]) -> tuple[list[MessageSpan], list[bytes]]:
     """Pieces as spans, and the newest ones that are left."""
-    spans, start, size_bytes = list[MessageSpan](), 0, 0
+    spans = list[MessageSpan]()
+    start = 0
+    size_bytes = 0
     for stop, piece in enumerate(pieces[:-_LOOSE], 1):
         size_bytes += len(piece)
         if size_bytes >= _SPAN_BYTES:
             digest = blake3(b"".join(pieces[start:stop])).digest()
             spans.append(MessageSpan(stop - start, size_bytes, digest))
-            start, size_bytes = stop, 0
+            start = stop
+            size_bytes = 0
     return spans, [*pieces[start:]]

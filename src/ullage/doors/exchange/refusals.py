@@ -20,7 +20,8 @@ class KnownRefusals:
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.newest = Refusals()
-        self._now_s, self._lock = now_s, Lock()
+        self._now_s = now_s
+        self._lock = Lock()
 
     def of(self, target: RequestTarget, own_tools: int) -> frozenset[Addition]:
         """The additions that a request is sent without; see `Refusals.of`."""

@@ -29,7 +29,8 @@ class Reporting:
         self.passed: Passed | None = passed
         self.view: Any = None
         self.report = ExchangeReport(path=path.partition("?")[0])
-        self._exchanges, self._is_over = exchanges, False
+        self._exchanges = exchanges
+        self._is_over = False
 
     def _note(self, **fields: Any) -> None:
         self.report = replace(self.report, **fields)

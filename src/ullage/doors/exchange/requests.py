@@ -120,7 +120,8 @@ def beginning(wire: str, request: Mapping[str, Any]) -> HistoryStart:
     """
     format = FORMATS[wire]
     leading = len(format.leading(request))
-    opening, stop = b"", leading + _NEAR
+    opening = b""
+    stop = leading + _NEAR
     for at, raw in enumerate(format.history(request)[leading:stop], leading):
         message = format.parse(raw, f"{format.key}[{at}]")
         opening = opening or digest_of(message)

@@ -129,7 +129,8 @@ def usage_in(wire: str, content_type: str, body: bytes) -> Usage | None:
         content_type: of the reply.
         body: all of it, decoded.
     """
-    format, framing = FORMATS[wire], framing_of(wire, content_type)
+    format = FORMATS[wire]
+    framing = framing_of(wire, content_type)
     if framing is None:
         value = bodies.read(body)
         events = value if isinstance(value, list) else [value]

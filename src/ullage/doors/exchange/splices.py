@@ -105,7 +105,8 @@ class MessageBytes(NamedTuple):
             if start < stop:
                 yield self._copied(start, stop)
             if is_copied and index is not None:
-                start, stop = index, index + 1
+                start = index
+                stop = index + 1
             else:
                 start = stop = 0
                 yield item

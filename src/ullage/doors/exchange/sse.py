@@ -53,7 +53,9 @@ class SseReader:
 
     def rest(self) -> bytes:
         """See `Reader.rest`."""
-        rest, self._held, self._searched = bytes(self._held), bytearray(), 0
+        rest = bytes(self._held)
+        self._held = bytearray()
+        self._searched = 0
         return rest
 
 

@@ -64,7 +64,8 @@ class StreamedAnswer(ClientAnswer):
             else StreamedRounds(exchange.rounds)
         )
         self._is_over = self._has_failed = False
-        self._framing, self._closing = framing, b""
+        self._framing = framing
+        self._closing = b""
         self._begin(reply)
         exchange.note_stream()
 
@@ -161,7 +162,8 @@ class StreamedAnswer(ClientAnswer):
             )
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
-            self._rounds, events = None, (event,)
+            self._rounds = None
+            events = (event,)
             self._has_failed = self._exchange.view.sent.offers
         if self._has_failed and self._names_tool:
             self._has_ended = True

@@ -62,7 +62,8 @@ class Trial:
         self.left_out: frozenset[Addition] = refusals.of(target, own_tools)
         self.added: frozenset[Addition] = frozenset()
         self.is_refused = False
-        self._refusals, self._target = refusals, target
+        self._refusals = refusals
+        self._target = target
         self._already_told = self.left_out
         self._named: frozenset[Addition] = frozenset()
 

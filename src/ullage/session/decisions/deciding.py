@@ -74,7 +74,8 @@ class DecisionMixin(ChangeMixin):
         window = info.working
         if window is None or window.size < info.size or not self._outlines:
             return None
-        settings, wire = self.settings, info.wire.name
+        settings = self.settings
+        wire = info.wire.name
         if window.transcript.chain[0] != canon.root(wire, settings.tenant):
             return (
                 None  # the beginning of the history is with the provider alone
@@ -129,7 +130,8 @@ class DecisionMixin(ChangeMixin):
     ) -> Steps[Preview]:
         """Work out the next turn with a decision that is not written."""
         if verb == "note":
-            reference, fields["text"] = None, reference
+            fields["text"] = reference
+            reference = None
         info = info or (yield from self._latest_view(request))
         raw = info.raw.request()
         if raw is None:
@@ -211,7 +213,8 @@ def new_decision(
     Raises:
         ConfigError: a note without a text, or what the two functions raise.
     """
-    target, undoes = None, None
+    target = None
+    undoes = None
     if verb == "note":
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(
@@ -222,7 +225,9 @@ def new_decision(
     else:
         target = find_target()
     if redact is not None:
-        text, reason, author = redact(text), redact(reason), redact(author)
+        text = redact(text)
+        reason = redact(reason)
+        author = redact(author)
     return Decision(
         verb=verb,
         target=target,
@@ -260,7 +265,8 @@ def with_lost_race(
 
 def _decisions_at(ledger: Ledger, key: bytes) -> Sequence[Record]:
     """The records of all decisions at a place."""
-    records, only = list[Record](), Ledger()
+    records = list[Record]()
+    only = Ledger()
     for decision in ledger.at(key).decisions:
         only, record = only.with_decision(key, decision)
         records.append(record)

@@ -148,7 +148,8 @@ def _first_changed(baseline: TurnResult, changed: TurnResult) -> int | None:
 
 def _tokens_from(turned: TurnResult, start: int) -> int:
     """Estimated tokens of the messages of a request from an index on."""
-    window, wire = turned.window, turned.wire
+    window = turned.window
+    wire = turned.wire
     tokens = sum(
         _tokens(window, wire, raw) for raw in _messages(turned)[start:]
     )

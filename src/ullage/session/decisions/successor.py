@@ -269,7 +269,8 @@ class _Quoted:
 
     def pin(self, entry: DecisionEntry) -> Steps[list[Decision]]:
         """What becomes of a pin: pins of what is still there, and a note of the rest."""
-        decisions, texts = list[Decision](), list[str]()
+        decisions = list[Decision]()
+        texts = list[str]()
         for ref in self._refs(entry):
             target = self._still_there(ref, entry.decision)
             if target is not None:

@@ -122,7 +122,8 @@ def _target_by_name(transcript: Transcript, reference: str) -> Target | None:
     """The target of a name; None where the history has none."""
     name = _MESSAGE.fullmatch(reference.strip())
     if name is not None:
-        index, number = int(name[1]) - 1, name[2]
+        index = int(name[1]) - 1
+        number = name[2]
         if not 0 <= index < len(transcript):
             return None
         leaves = list(leaves_of(transcript.messages[index]))
@@ -166,11 +167,13 @@ def _target_by_message(
         )
     digest = canon.digest_of(wire.parse(message, "target"))
     # equal messages are numbered from the oldest: the last that is found is the newest
-    ordinal, newest = 0, None
+    ordinal = 0
+    newest = None
     while (
         spot := transcript.locate(Address("text", digest.hex(), ordinal))
     ) is not None:
-        newest, ordinal = spot, ordinal + 1
+        newest = spot
+        ordinal += 1
     if newest is None:
         raise TargetNotFound(len(transcript), "a message")
     return Target(transcript.chain[newest[0] + 1])

@@ -587,11 +587,15 @@ class Budget(Portable):
         return tuple(getattr(amount, unit) for amount in amounts)
 
     def _describe(self, unit: Unit, account: Account) -> str:
+        """How much of the allowance is gone, in words."""
         allowed, spent, claimed = self._figures(unit, account)
-        return (
-            f"{spent:,.12g} of {allowed:,.12g} {unit} are spent, "
-            f"and {claimed:,.12g} are claimed by others"
-        )
+        share = "the budget is spent"
+        if spent < allowed:
+            share = "the budget is nearly spent"
+        figures = f"{spent:,.12g} of {allowed:,.12g} {unit}"
+        if not claimed:
+            return f"{share}: {figures}"
+        return f"{share}: {figures}, and {claimed:,.12g} are claimed by others"
 
     def _exceeded(self, account: Account, unit: Unit) -> BudgetExceeded:
         return BudgetExceeded(unit, *self._figures(unit, account))

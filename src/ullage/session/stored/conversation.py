@@ -163,6 +163,27 @@ class StoredConversation(Struct, frozen=True, eq=False):
         end = len(self.messages) if length is None else length
         return list(_leaves(self, start, end))
 
+    def cut_by(self, batch: Batch, leaves: Sequence[Leaf]) -> list[Leaf]:
+        """The leaves that a batch cut or took out, whatever became of them since.
+
+        Args:
+            batch: one of its batches.
+            leaves: all of its leaves, as they stand.
+        """
+        leaf_states = dict[Location, "_LeafState | None"]()
+        message_states = dict[int, _LeafState]()
+        for edit in batch.edits:
+            _apply(self.transcript, edit, "", leaf_states, message_states)
+        names = set[str]()
+        for spot, state in leaf_states.items():
+            if state is not None:
+                names.add(f"m{spot[0] + 1}.{number_of(self, spot)}")
+        return [
+            leaf
+            for leaf in leaves
+            if leaf.message in message_states or leaf.name in names
+        ]
+
     def batches(self) -> Iterator[tuple[LedgerRef, Batch, bool]]:
         """Every batch of it in order, and whether it is undone."""
         for key in dict.fromkeys(self.transcript.chain):
@@ -355,7 +376,8 @@ def decide(
     Raises:
         StoreError: it could not be kept, or a newer version decided here.
     """
-    ledger, key = stored.ledger, stored.key
+    ledger = stored.ledger
+    key = stored.key
     while True:
         handle = LedgerRef("decision", key, len(ledger.at(key).decisions))
         ledger, record = ledger.with_decision(key, decision)
@@ -467,7 +489,9 @@ def _leaves(
     stored: StoredConversation, start: int, length: int
 ) -> Iterator[Leaf]:
     leaf_states, message_states = _find_states(stored, length)
-    pins, files, copied = stored.hand.pins, _files(stored), _copied(stored)
+    pins = stored.hand.pins
+    files = _files(stored)
+    copied = _copied(stored)
     for index, message in enumerate(stored.messages[start:length], start):
         for number, part, item, outlined, item_index in _number_leaves(
             message
@@ -594,10 +618,8 @@ def _apply(
                     state, batch, edit.ref, edit.why, len(edit.text)
                 )
         case ReplaceSpan():
-            start, stop = (
-                transcript.find(edit.after),
-                transcript.find(edit.upto),
-            )
+            start = transcript.find(edit.after)
+            stop = transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
             keeps.update(transcript.marked("pinned", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):

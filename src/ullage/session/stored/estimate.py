@@ -93,7 +93,8 @@ def _about_undo(
     }
     decision = entered.get(undoes)
     batches = (undoes,) if decision is None else decision.carried_out
-    name, won = {name_of(handle) for handle in batches}, 0
+    name = {name_of(handle) for handle in batches}
+    won = 0
     for handle, batch, _ in stored.batches():
         if handle in batches:
             won += batch.tokens_before - batch.tokens_after

@@ -31,6 +31,11 @@ _MILLION = 1_000_000
 _MEDIA_TOKENS = 1_600
 """The most that an image counts for: its characters are bytes."""
 _TEXTS = ("text", "call", "result")
+_STAGES = {
+    "without_slack": "large result",
+    "equal_shares": "large results",
+}
+"""What stages of ours are called where people read it; any other by its own name."""
 
 
 class BreakNote(NamedTuple):
@@ -291,10 +296,11 @@ def _batch_notes(
         name = name_of(handle)
         place = stored.transcript.find(handle.key) or 0
         number = by.at_place(place)
-        author = f"ullage ({batch.stage})"
+        author = f"ullage ({_STAGES.get(batch.stage, batch.stage)})"
         if batch.decision:
             author = authors.get(batch.decision, "a user")
         requests = 0 if is_undone else by.since_place(place)
+        cut_leaves = stored.cut_by(batch, leaves)
         fewer = max(batch.tokens_before - batch.tokens_after, 0)
         yield BatchNote(
             name=name,
@@ -302,8 +308,8 @@ def _batch_notes(
             request=number,
             at_s=by.sent[number - 1].at_s if number else 0,
             why=_reason(batch),
-            texts=sum(leaf.batch == name for leaf in leaves),
-            tools=_tools_of(name, leaves),
+            texts=len(cut_leaves),
+            tools=_tools_of(cut_leaves),
             tokens_before=batch.tokens_before,
             tokens_after=batch.tokens_after,
             requests=requests,
@@ -321,10 +327,10 @@ def _reason(batch: Batch) -> str:
     return batch.edits[0].why
 
 
-def _tools_of(batch: str, leaves: Sequence[Leaf]) -> tuple[str, ...]:
+def _tools_of(leaves: Sequence[Leaf]) -> tuple[str, ...]:
     counts: dict[str, int] = {}
     for leaf in leaves:
-        if leaf.batch == batch and leaf.tool:
+        if leaf.tool:
             counts[leaf.tool] = counts.get(leaf.tool, 0) + 1
     return tuple(sorted(counts, key=lambda tool: (-counts[tool], tool)))
 

@@ -17,9 +17,13 @@ from ullage.wires.convert.write import call_on
 
 _INDEX = "Index of messages"
 _ASIDE = re.compile(r"\[ullage: [^\n]* was set aside: ref=[^\n]*\]")
-_PATTERN, _WORDS, _PAGE = "pattern", "words", "page"
-"""Arguments of the continuation tool, where its schema has them: a pattern to search one output
-for; words to search all that left the view for, and which page of the hits to show, from 1."""
+# arguments of the continuation tool, where its schema has them
+_PATTERN = "pattern"
+"""What to search one output for."""
+_WORDS = "words"
+"""What to search all that left the view for."""
+_PAGE = "page"
+"""Which page of the hits to show, from 1."""
 
 
 def ask(session: Session, tool: str, arguments: Mapping[str, Any]) -> str:

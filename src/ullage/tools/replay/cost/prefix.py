@@ -120,10 +120,8 @@ class Prefix:
             common = (
                 min(self._count(shared), self._head_tokens) if shared else 0
             )
-            self._head, self._head_tokens = (
-                head,
-                self._count(head) if head else 0,
-            )
+            self._head_tokens = self._count(head) if head else 0
+            self._head = head
         self._sizes[same:] = (
             message_tokens(_bare(message), self._count)
             for message in messages[same:]
