@@ -8,6 +8,7 @@ from tests import histories
 from tests.cli.terminal import told, ullage
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
+from ullage.core.values.usage import Usage
 from ullage.documents.conversation import ConversationStore
 from ullage.stores import SpillStore, SqliteStore, every_ref, forget
 
@@ -158,3 +159,22 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(kept):
         ullage("forget", path, "--conversation", "anna")
     )
     assert files(folder)["kept.db"] == before["kept.db"]
+
+
+def test_a_tenant_that_the_store_does_not_have_is_an_error(tmp_path):
+    with Session("gpt-4.1", store=tmp_path / "kept.db", tenant="anna") as own:
+        own.fit({"messages": [{"role": "user", "content": "Go."}]})
+        own.observe(Usage(fresh_tokens=3))
+    ran = ullage("forget", tmp_path / "kept.db", "--tenant", "ana")
+    assert ran.status == 1
+    words = (
+        "the store keeps nothing of a tenant 'ana'. It has receipts of: anna."
+    )
+    assert words in told(ran)
+    first, again = (
+        ullage("forget", tmp_path / "kept.db", "--tenant", "anna")
+        for _ in range(2)
+    )
+    assert (first.status, again.status) == (0, 0)
+    assert "are erased" in first.text
+    assert "nothing of this tenant is kept any more" in again.text

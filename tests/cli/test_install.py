@@ -264,6 +264,22 @@ def test_a_service_s_file_names_what_its_clients_need(full):
     assert not (full / ".config/systemd/user/ullage-proxy.service").exists()
 
 
+def test_a_service_is_started_with_the_file_of_its_settings(full, monkeypatch):
+    (full / "bin").mkdir()
+    (full / "bin/systemctl").write_text("#!/bin/sh\n")
+    (full / "bin/systemctl").chmod(0o700)
+    file = full / "proxy.toml"
+    file.write_text('listen = "127.0.0.1:9797"\nstore = "file.db"\n')
+    monkeypatch.setenv("ULLAGE_STORE", str(full / "of-the-shell.db"))
+    ullage("install", "claude", "service", "--config", file, "--yes")
+    unit = (full / ".config/systemd/user/ullage-proxy.service").read_text()
+    assert f"--config {file}" in unit
+    assert "--listen 127.0.0.1:9797" in unit
+    assert "--tenant" not in unit
+    assert "of-the-shell" not in unit
+    assert "127.0.0.1:9797" in claude_of(full).read_text()
+
+
 def test_a_client_reaches_its_model_by_what_was_written(full, serve):
     """By a real proxy; `doctor` says whether it answers, and who holds the port."""
     server, port = serve("anthropic", ["Good day."]), free_port()

@@ -1,7 +1,10 @@
 """The runbook of docs/operate.md, step by step, on real proxies and real stores."""
 
+import configparser
 import hashlib
 import json
+import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -17,8 +20,9 @@ from tests.proxy.started import started
 from tests.proxy.upstream import ask, proxy, settle, upstream
 from tests.session.test_joining import steps
 from tests.stores.postgres.server import Server, is_there, program
-from ullage.doors.proxy.config import AccessSettings
+from ullage.doors.proxy.config import AccessSettings, ProxyLimits
 from ullage.stores import SqliteStore
+from ullage.tools.cli.proxy import command as proxy_command
 
 PATH = "/anthropic/v1/messages"
 TURNS = steps(4)
@@ -194,3 +198,37 @@ def test_an_upgrade_of_one_proxy_after_the_other_changes_no_byte(tmp_path):
         for count in range(len(TURNS) + 1):
             assert send(url, count) == 200
         assert [request.body for request in there.requests] == mixed
+
+
+def test_the_unit_of_a_service_is_one_that_systemd_takes(tmp_path):
+    (unit,) = re.findall(r"```ini\n(.*?)```", OPERATE, re.S)
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.optionxform = str
+    settings.read_string(unit)
+    service = settings["Service"]
+    words = shlex.split(service["ExecStart"])
+    (tmp_path / "proxy.toml").write_text("")
+    file = words.index("--config") + 1
+    words[file] = str(tmp_path / "proxy.toml")
+    with proxy_command.make_context("proxy", words[2:]) as context:
+        assert context.params["log"]
+        assert context.params["workers"] == 2
+    assert int(service["TimeoutStopSec"]) > ProxyLimits().drain_s
+    checker = shutil.which("systemd-analyze")
+    if checker is None:
+        pytest.skip("systemd is not installed")
+    (tmp_path / "ullage.service").write_text(
+        unit.replace("/opt/ullage/bin/ullage", "/bin/true")
+    )
+    checked = subprocess.run(
+        [checker, "verify", tmp_path / "ullage.service"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [
+        line
+        for line in checked.stderr.splitlines()
+        if "ullage.service" in line
+    ]
+    assert said == []

@@ -48,7 +48,6 @@ UNTESTED = {
     "ullage.tools.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.tools.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.tools.cli.mcp": "a command, loaded when called: tests/mcp",
-    "ullage.tools.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.tools.cli.read": "a command, loaded when called: tests/cli",
     "ullage.tools.cli.watch": "a command, loaded when called: tests/watch",
     "ullage.doors.proxy.fitting": "what is fitted is asked of a whole proxy: "

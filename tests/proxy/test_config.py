@@ -141,3 +141,10 @@ def test_tools_by_which_the_user_answers_come_from_everywhere(tmp_path):
     ]
     with pytest.raises(ConfigError, match="user_tools"):
         config_of(user_tools=["--"])
+
+
+def test_a_store_in_memory_is_refused_by_its_own_name(tmp_path):
+    path = tmp_path / "proxy.toml"
+    path.write_text('store = "memory"\n')
+    with pytest.raises(ConfigError, match="store: a proxy cannot keep in mem"):
+        config_of(path)

@@ -16,6 +16,8 @@ from tests.proxy.upstream import (
     until,
     upstream,
 )
+from ullage.core.errors import StoreError
+from ullage.tools.cli import report
 
 CHAT = "/v1/chat/completions"
 
@@ -141,3 +143,14 @@ def test_workers_are_seen_as_one_proxy(tmp_path):
 def _gauges(text):
     lines = (line.partition(b" ")[0] for line in text.splitlines())
     return {line.removeprefix(b"ullage_") for line in lines}
+
+
+def test_a_page_whose_store_is_away_says_so(monkeypatch):
+    def fail(*_, **__):
+        raise StoreError("postgresql", "receipts", "the server is away")
+
+    monkeypatch.setattr(report, "report_for_page", fail)
+    with upstream() as there, proxy(there) as url:
+        status, headers, body = ask(url, path="/_ullage/report")
+    assert (status, headers["Retry-After"]) == (503, "5")
+    assert b"postgresql store: receipts failed: the server is away" in body

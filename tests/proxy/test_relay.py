@@ -12,10 +12,18 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
+from tests.proxy.upstream import (
+    all_of,
+    ask,
+    proxy,
+    talking,
+    until,
+    upstream,
+)
 from ullage.doors.proxy import tenants
 from ullage.doors.proxy.bodies import BodyBudget
 from ullage.doors.proxy.config import ProxyLimits
+from ullage.doors.proxy.logs import line_of
 
 
 @pytest.fixture(scope="module")
@@ -321,6 +329,21 @@ def test_an_upstream_that_is_not_there_is_told_in_a_form_that_clients_read():
     assert (status, headers["X-Ullage"]) == (502, "error")
     assert b"'anthropic' could not be reached" in body
     assert b'"type":"error"' in body
+
+
+def test_an_upstream_that_hangs_up_before_its_reply_was_reached():
+    async def hang_up(request):
+        request.transport.abort()
+        return web.Response()
+
+    told = []
+    with upstream(hang_up) as there, proxy(there, told.append) as url:
+        status, headers, body = ask(url, "POST", "/v1/messages", b"{}")
+        until(lambda: told)
+    assert (status, headers["X-Ullage"]) == (502, "error")
+    assert b"closed the connection before its reply began" in body
+    assert b"Is its URL right" not in body
+    assert line_of(told[0])["status"] == 502
 
 
 def test_a_client_that_falls_silent_in_its_request_is_let_go(echo):

@@ -1,14 +1,17 @@
 """Several processes on one socket: who dies is replaced, and all end together."""
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.proxy.started import started
 from tests.proxy.upstream import ask, upstream
@@ -66,6 +69,45 @@ def test_workers_do_not_outlive_their_parent(tmp_path):
         while any(map(_lives, orphans)):
             time.sleep(0.01)
     assert workers.serve_with_workers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_proxy_that_is_stopped_refuses_connections_while_it_drains(
+    tmp_path, workers
+):
+    began = threading.Event()
+    let = threading.Event()
+
+    async def answer(request):
+        began.set()
+        await asyncio.to_thread(let.wait, 20)
+        return web.Response(body=b"late")
+
+    with (
+        upstream(answer) as there,
+        started(
+            there, f"--workers={workers}", f"--store={tmp_path}/kept.db"
+        ) as proxy,
+    ):
+        got = []
+        client = threading.Thread(
+            target=lambda: got.append(ask(proxy.url, "GET", "/v1/x"))
+        )
+        client.start()
+        assert began.wait(20)
+        proxy.process.send_signal(signal.SIGTERM)
+        address = ("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+        while True:
+            try:
+                socket.create_connection(address, 5).close()
+            except ConnectionRefusedError:
+                break
+            except ConnectionResetError:
+                continue  # it came while the socket was closed
+        let.set()
+        client.join()
+        assert got[0][2] == b"late"
+        assert proxy.process.wait(20) == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -92,6 +92,7 @@ class ClientRequest:
         self._upstream: HttpUpstream | None = None
         self._came_bytes = 0
         self._is_dry = self._is_broken = self._is_whole = False
+        self._own_status = 0
         self._watched = WatchedRequest(relay.keepalive, request, self.tenant)
 
     async def reply(self) -> web.StreamResponse:
@@ -123,9 +124,12 @@ class ClientRequest:
         except TimeoutError:
             return self._silent()
         except web.RequestPayloadError:
-            self._is_broken = True
-            return failure(
-                400, "the request's body cannot be read.", Connection="close"
+            return self._broken(
+                failure(
+                    400,
+                    "the request's body cannot be read.",
+                    Connection="close",
+                )
             )
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
@@ -142,12 +146,19 @@ class ClientRequest:
                 self._spending.settle(report, self._came_bytes)
 
     def _silent(self) -> web.Response:
-        self._is_broken = True
-        return failure(
-            408,
-            "the request's body did not come to its end.",
-            Connection="close",
+        return self._broken(
+            failure(
+                408,
+                "the request's body did not come to its end.",
+                Connection="close",
+            )
         )
+
+    def _broken(self, answer: web.Response) -> web.Response:
+        """An answer of the proxy's own, where no reply came."""
+        self._is_broken = True
+        self._own_status = answer.status
+        return answer
 
     def _unread(self) -> Passed | None:
         """Why a request passes whatever is in it, or None."""
@@ -180,8 +191,7 @@ class ClientRequest:
         except (aiohttp.ClientError, Unsent, OSError) as error:
             if body.is_silent:
                 return self._silent()
-            self._is_broken = True
-            return unreached(self._route, error)
+            return self._broken(unreached(self._route, error))
 
     # ── as it is ─────────────────────────────────────────────────────────────────────
 
@@ -457,5 +467,6 @@ class ClientRequest:
                 whole_s=now - self._began_s,
                 is_dry=self._is_dry,
                 is_broken=self._is_broken,
+                own_status=self._own_status,
             )
         )

@@ -276,6 +276,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             _check_summariser(self.summariser, self.upstreams)
         _check_budgets(self)
         _check_tenant_headers(self.tenant_headers)
+        _check_store(self.store)
         for host in self.allowed_hosts:
             _check_host(host)
         for origin in self.allowed_origins:
@@ -576,6 +577,16 @@ def _check_budgets(config: Config) -> None:
                 f"{did_you_mean(unknown[0], tenants)}Name one of [tenants], or leave tenants out: "
                 "the budget then counts for everybody.",
             )
+
+
+def _check_store(store: str | None) -> None:
+    """Raise ConfigError if a store keeps nothing: what a view names has to open again."""
+    if store == "memory":
+        raise ConfigError(
+            "store",
+            "a proxy cannot keep in memory what its clients open again after a restart",
+            'Name "sqlite", a path or "postgresql://…". To try it, use --dry-run.',
+        )
 
 
 def _check_numbers(config: Config) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ullage.doors.proxy.activity import Activity
 from ullage.doors.proxy.config import Config
-from ullage.doors.proxy.logs import lines_to
+from ullage.doors.proxy.logs import RefusalLines, lines_to
 from ullage.doors.proxy.metrics import Metrics
 from ullage.doors.proxy.relayed import Relayed
 from ullage.doors.proxy.spans import spans
@@ -17,6 +17,7 @@ class Observers:
 
     Args:
         more: functions that are told as well.
+        refusals: takes the status and the reason of requests that are refused; None: nothing does.
 
     Attributes:
         metrics: what is counted.
@@ -24,10 +25,15 @@ class Observers:
         mistakes: how often one of them failed.
     """
 
-    def __init__(self, more: Iterable[Callable[[Relayed], None]] = ()) -> None:
+    def __init__(
+        self,
+        more: Iterable[Callable[[Relayed], None]] = (),
+        refusals: Callable[[int, str], None] | None = None,
+    ) -> None:
         self.metrics = Metrics()
         self.activity = Activity()
         self.mistakes = 0
+        self._refusals = refusals
         self._told = (self.metrics.take, self.activity.take, *more)
 
     def __call__(self, relayed: Relayed) -> None:
@@ -37,6 +43,16 @@ class Observers:
                 tell(relayed)
             except Exception:  # noqa: BLE001 - the request is over, and all is well with it
                 self.mistakes += 1
+
+    def refuse(self, status: int, problem: str) -> None:
+        """Take in that a request was refused.
+
+        Args:
+            status: of the answer.
+            problem: why, in words of ours alone.
+        """
+        if self._refusals is not None:
+            self._refusals(status, problem)
 
 
 def observers_of(
@@ -53,5 +69,6 @@ def observers_of(
                 if observer is not None
             ),
             *more,
-        ]
+        ],
+        RefusalLines() if config.log else None,
     )

@@ -55,6 +55,7 @@ _NOT_GIVEN = (
 )
 _STORE_TRIED_AGAIN_S = "5"
 _NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
+_TOKEN_ASKED = "pages ask for a token."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
@@ -131,11 +132,11 @@ class Pages:
         is_open = self._config.pages or is_called
         verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
+            self._observers.refuse(403, _NOT_GIVEN)
             return failure(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
-            return failure(
-                401, "pages ask for a token.", WWW_Authenticate=_ASKED
-            )
+            self._observers.refuse(401, _TOKEN_ASKED)
+            return failure(401, _TOKEN_ASKED, WWW_Authenticate=_ASKED)
         if is_called:
             return await self._compressing(request, path)
         refusal = deciding.problem(request) if is_decision else None

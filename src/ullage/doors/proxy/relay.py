@@ -68,6 +68,7 @@ class RequestRelay:
         discovery: what upstreams tell of their models.
         guard: who says which requests are passed on.
         refused: how many were not.
+        refuse: takes the status and the reason of each that is answered here, unsent.
         connections: those of this worker, once it listens.
         identities: who names the credentials of requests.
         asks_beside: whether upstreams are asked anything beside requests.
@@ -111,6 +112,7 @@ class RequestRelay:
         )
         self.guard = Guard(config)
         self.refused = 0
+        self.refuse: Callable[[int, str], None] = _tell_nobody
         self.connections: Sized | None = None
         self.counting = Counting(config, client, self.answered, self.proxies)
         self.discovery = Discovery(config, client, self.proxies)
@@ -167,32 +169,39 @@ class RequestRelay:
         problem = self.guard.problem(request)
         if problem is not None:
             self.refused += 1
-            return failure(
+            return self._refused(
                 403,
                 f"this request is not passed on: {problem}",
                 Connection="close",
             )
         if self.is_full:
-            return failure(
+            return self._refused(
                 503,
                 "too many requests are in flight. Try again.",
                 Retry_After="1",
             )
         if "upgrade" in request.headers.get("Connection", "").lower():
-            return failure(
+            return self._refused(
                 426,
                 "websockets are not passed on. Use HTTP.",
                 Upgrade="HTTP/1.1",
             )
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
-            return failure(
+            return self._refused(
                 400,
                 "no upstream has this address. Begin the path with the name of a configured"
                 " upstream, or with /v1/, and leave .. out of it.",
             )
         with self.under_way():
             return await self._relayed(ClientRequest(self, request, route))
+
+    def _refused(
+        self, status: int, problem: str, **headers: str
+    ) -> web.Response:
+        """Answer a request that goes no further."""
+        self.refuse(status, problem)
+        return failure(status, problem, **headers)
 
     @property
     def is_full(self) -> bool:
@@ -242,3 +251,7 @@ class RequestRelay:
                     asyncio.to_thread(sessions.store.store.accept, tenant)
                 ):
                     sessions.drop_tenant(tenant)
+
+
+def _tell_nobody(status: int, problem: str) -> None:
+    """Nobody asked to be told."""

@@ -30,6 +30,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
         whole_s: from when it came until its reply was over.
         is_dry: whether what was fitted was not sent.
         is_broken: whether the reply ended before its end, or there was none.
+        own_status: of the answer that the proxy gave in the place of a reply; 0: a reply came.
     """
 
     report: ExchangeReport
@@ -45,6 +46,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
     whole_s: float = 0.0
     is_dry: bool = False
     is_broken: bool = False
+    own_status: int = 0
 
 
 def raw_tokens(relayed: Relayed) -> int:

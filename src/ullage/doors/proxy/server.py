@@ -137,6 +137,7 @@ async def running(
         relay = RequestRelay(
             config, client, tenants, observers, siblings.writer
         )
+        relay.refuse = observers.refuse
         pages = Pages(config, relay, observers, siblings)
         if relay.keepalive is not None:
             relay.keepalive.notice = pages.note_kept_alive
@@ -150,6 +151,7 @@ async def running(
                 else run_keys.target(request)
             )
             if target is None:
+                observers.refuse(404, _NO_KEY)
                 return failure(404, _NO_KEY, Connection="close")
             return await (pages if pages.are_meant(target) else relay)(
                 request, target

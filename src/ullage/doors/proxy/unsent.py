@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import aiohttp
 from aiohttp import web
 
 from ullage.doors.proxy.answers import failure
@@ -46,7 +47,25 @@ def unreached(route: UpstreamRoute, error: Exception) -> web.Response:
             504,
             f"the upstream {route.upstream!r} did not answer in time ({kind}).",
         )
+    if _hung_up(error):
+        return failure(
+            502,
+            f"the upstream {route.upstream!r} closed the connection before its reply began"
+            f" ({kind}). Try again.",
+        )
     return failure(
         502,
         f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?",
+    )
+
+
+def _hung_up(error: Exception) -> bool:
+    """Whether an upstream was reached, and ended the connection."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(
+        error,
+        aiohttp.ServerDisconnectedError
+        | aiohttp.ClientOSError
+        | ConnectionError,
     )

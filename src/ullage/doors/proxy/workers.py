@@ -176,6 +176,8 @@ class _Parent:
 
     def _stop(self, *_: object) -> None:
         self._is_stopping = True
+        # or who connects would wait in its queue for workers that have left
+        self._listening.close()
         for pid in self._workers:
             os.kill(pid, signal.SIGTERM)
 

@@ -50,8 +50,10 @@ def open_lasting(
     """
     if not isinstance(spec, str | os.PathLike) or spec in ("", "memory"):
         raise ConfigError(
-            "blobs" if blobs else "cache",
-            "the store beside it is neither a file nor a server",
+            "blobs" if blobs else "cache" if cache else "store",
+            "the store beside it is neither a file nor a server"
+            if blobs or cache
+            else "it is neither a file nor a server",
             'Name it: store="sqlite", a path or "postgresql://…"',
         )
     location: str | os.PathLike[str] | None = spec

@@ -183,14 +183,15 @@ def typable(tenant: str) -> str:
     return "/".join(part for part in parts if part is not None)
 
 
-def told_of_tenants(store: Store, command: str) -> list[str]:
+def told_of_tenants(store: Store, command: str, tenant: str = "") -> list[str]:
     """The commands that show the other tenants of a store, a line each.
 
     Args:
         store: the store.
         command: of ``ullage``, such as ``ls``.
+        tenant: whom that command was asked for.
     """
-    names = tenants_of(store)
+    names = [name for name in tenants_of(store) if name != tenant]
     shown = [typable(name) for name in names]
     lines = list[str]()
     for name, short in zip(names[:_MOST_TENANTS], shown, strict=False):

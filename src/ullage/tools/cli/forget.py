@@ -10,13 +10,16 @@ import click
 from ullage.documents.conversation import conversations_at
 from ullage.stores import SpillStore, SqliteStore, forget
 from ullage.tools.cli._options import (
+    harmless,
     json_option,
     open_kept,
     print_json,
+    tenants_of,
 )
 
 _LISTED = re.compile(r"c[0-9a-z]{8}")
 """The name of a conversation of a session, as `ullage ls` shows it."""
+_MOST_SHOWN = 8
 
 
 @click.command("forget", short_help="Erase a tenant or a conversation.")
@@ -70,15 +73,39 @@ def command(
         messages = conversations_at(address).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)
         return
+    tenant = tenant or ""
     with closing(open_kept(address)) as store:
         result = forget(
-            store if spill is None else SpillStore(store, spill), tenant or ""
+            store if spill is None else SpillStore(store, spill), tenant
         )
         if isinstance(store, SqliteStore):
             store.shrink()
+        known = tenants_of(store)
     outputs, records = len(result.removed), result.records
+    if not outputs and not records and not as_json:
+        _say_nothing_was_kept(tenant, known)
+        return
     message = f"{outputs:,} outputs and {records:,} ledger records are erased"
     _print(as_json, message, outputs=outputs, records=records)
+
+
+def _say_nothing_was_kept(tenant: str, known: list[str]) -> None:
+    """Tell a tenant of whom nothing is kept any more from one whom the store never had.
+
+    Raises:
+        ClickException: the store never had the tenant; a name that was mistyped looks like that.
+    """
+    if tenant in known:
+        click.echo("nothing of this tenant is kept any more, but receipts")
+        return
+    shown = ", ".join(map(harmless, known[:_MOST_SHOWN]))
+    more = len(known) - _MOST_SHOWN
+    if more > 0:
+        shown = f"{shown} and {more:,} more"
+    others = f" It has receipts of: {shown}." if shown else ""
+    raise click.ClickException(
+        f"the store keeps nothing of a tenant {tenant!r}.{others}"
+    )
 
 
 def _print(as_json: bool, message: str, **counts: int) -> None:

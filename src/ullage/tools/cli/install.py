@@ -14,7 +14,12 @@ from ullage.core.errors import ConfigError
 from ullage.doors.files.changing import Change, apply, called_as
 from ullage.doors.proxy import installing
 from ullage.doors.proxy.answering import answers_at
-from ullage.doors.proxy.config import config_of, host_and_port, is_loopback
+from ullage.doors.proxy.config import (
+    Config,
+    config_of,
+    host_and_port,
+    is_loopback,
+)
 from ullage.doors.proxy.service import (
     Service,
     removed,
@@ -58,10 +63,17 @@ def _changing(function: Callable[..., None]) -> Callable[..., None]:
     metavar="ADDRESS:PORT",
     help="Where the proxy listens. Default: 127.0.0.1:8787.",
 )
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The proxy's TOML file, for the service. Default: ULLAGE_PROXY_CONFIG.",
+)
 @_changing
 def install(
     clients: tuple[str, ...],
     listen: str | None,
+    config_file: Path | None,
     file: Path | None,
     yes: bool,
     dry_run: bool,
@@ -75,18 +87,20 @@ def install(
     The proxy itself is started by `ullage proxy` in a terminal, or as a service of yours:
     `ullage install service`.
     """
-    listen = _listen(listen)
-    url = url_of(listen)
+    config_file = config_file or _usual_file()
+    config = config_of(config_file, os.environ, listen=listen)
+    url = url_of(config.listen)
 
     def change_of(agent: AgentFile, path: Path) -> Change | None:
         return installing.install(agent, path, url)
 
     _change_clients(clients, change_of, file, yes=yes, dry_run=dry_run)
-    command = [*called_as(), *_proxy_words(listen)]
+    words = _proxy_words(config, config_file)
+    command = [*called_as(), *words]
     if _SERVICE in clients:
         _install_service(service_here(), command, yes=yes, dry_run=dry_run)
     elif not dry_run:
-        _say_whether_it_runs(url, ["ullage", *_proxy_words(listen)])
+        _say_whether_it_runs(url, ["ullage", *words])
     _say_what_is_not_known()
 
 
@@ -121,10 +135,10 @@ def uninstall(
         _print_commands(service.stops)
 
 
-def _listen(option: str | None) -> str:
+def _usual_file() -> Path | None:
+    """The proxy's configuration file that the environment names, or None."""
     file = os.environ.get("ULLAGE_PROXY_CONFIG")
-    config = config_of(Path(file) if file else None, os.environ, listen=option)
-    return config.listen
+    return Path(file) if file else None
 
 
 def url_of(listen: str) -> str:
@@ -189,15 +203,25 @@ def _agreed(change: Change, *, yes: bool, dry_run: bool) -> bool:
     return not dry_run and (yes or click.confirm(f"Change {place}?"))
 
 
-def _proxy_words(listen: str) -> list[str]:
-    """The command that serves the clients which are installed, without its program."""
-    # one tenant, as `ullage run` has: so that `ullage last` finds what it kept
-    words = ["proxy", "--listen", listen, "--tenant", ""]
-    file = os.environ.get("ULLAGE_PROXY_CONFIG")
-    if file:
-        words += ["--config", str(Path(file).absolute())]
+def _proxy_words(config: Config, file: Path | None) -> list[str]:
+    """The command that serves the clients which are installed, without its program.
+
+    Args:
+        config: the proxy's settings.
+        file: that they stand in; None: in none. A service finds no variables of a shell.
+    """
+    words = ["proxy", "--listen", config.listen]
+    if file is None:
+        # one tenant, as `ullage run` has: so that `ullage last` finds what it kept
+        words += ["--tenant", ""]
+    else:
+        # who writes a file says there whose content is whose
+        words += ["--config", str(file.absolute())]
     store = os.environ.get("ULLAGE_STORE")
-    if store and "://" not in store:  # an address can hold a password
+    is_path = store is not None and "://" not in store
+    if (
+        store and is_path and config.store == store
+    ):  # an address can hold a password
         words += ["--store", str(Path(store).absolute())]
     for client in installing.pointed_clients():
         for name, url in client.gateways.items():

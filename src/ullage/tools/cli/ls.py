@@ -67,7 +67,7 @@ def command(
         tenant = tenant_in(store, tenant)
         entries = conversations(store, tenant)
         rows = [_row(store, tenant, entry) for entry in entries[:limit]]
-        others = [] if rows else told_of_tenants(store, "ls")
+        others = [] if rows else told_of_tenants(store, "ls", tenant)
     if as_json:
         print_json(list(map(_as_json, rows)))
         return

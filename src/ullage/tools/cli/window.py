@@ -79,7 +79,9 @@ def command(
                 print_json([_as_listed(item) for item in listed])
             else:
                 _print_list(listed)
-                for line in () if listed else told_of_tenants(store, "window"):
+                for line in (
+                    () if listed else told_of_tenants(store, "window", tenant)
+                ):
                     click.echo(line)
             return
         stored = conversation(store, tenant, None if name == "last" else name)
