@@ -15,7 +15,7 @@ ADAPTERS = sorted(
     for path in HERE.iterdir()
     if not path.name.startswith("_") and path.name != "mcp_tools.py"
 )
-MOST = 250
+MOST = 260
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
     *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
