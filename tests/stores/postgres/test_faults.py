@@ -198,7 +198,8 @@ def test_a_slow_cable_is_slow_and_nothing_else(cable):
         assert store.get("t", output("x").ref) == output("x")
 
 
-def test_nobody_waits_for_ever_where_nothing_comes_back(cable):
+def test_nobody_waits_for_ever_where_nothing_comes_back(cable, monkeypatch):
+    monkeypatch.setattr("ullage.stores.postgres.outage.AWAY_S", 0.0)
     with closing(PostgresStore(cable.url, timeout_s=0.3)) as store:
         store.find("t", [b"k"])
         cable.is_held = True
