@@ -76,6 +76,9 @@ _REASONS: dict[type[Exception], str] = {
 _RECONNECTED_S = 2.0
 """So long a pool waits longer and longer between two tries to connect, then it begins anew: it has
 a connection soon after a server is back, however long that was away."""
+_ANSWER_SHARE = 1.2
+"""A connection waits for an answer longer than the server does for a lock, by this: else nobody
+could tell a server that waits from one that is away."""
 _UNREACHABLE = (
     "the server cannot be reached. Check its address, and that it runs"
 )
@@ -256,8 +259,8 @@ class Pool:
                 outage.answer()
                 return result
             except psycopg.Error as error:
-                tries += 1
                 wait_s = _pause_s(tries)
+                tries += 1
                 if not may_try_again(error):
                     outage.answer()
                     raise store_error(operation, error) from None
@@ -336,7 +339,7 @@ _LOCK = threading.Lock()
 
 def _prepare(db: _Bounded, timeout_s: float) -> None:
     db.execute(_settings(timeout_s))
-    db.longest_s = timeout_s
+    db.longest_s = timeout_s * _ANSWER_SHARE
 
 
 def _forked() -> None:
@@ -389,8 +392,8 @@ class AsyncPool:
                 self._outage.answer()
                 return result
             except psycopg.Error as error:
-                tries += 1
                 wait_s = _pause_s(tries)
+                tries += 1
                 if not may_try_again(error):
                     self._outage.answer()
                     raise store_error(operation, error) from None
@@ -406,4 +409,4 @@ class AsyncPool:
 
     async def _prepare(self, db: _AsyncBounded) -> None:
         await db.execute(_settings(self._timeout_s))
-        db.longest_s = self._timeout_s
+        db.longest_s = self._timeout_s * _ANSWER_SHARE
