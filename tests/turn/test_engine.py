@@ -131,6 +131,7 @@ def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
     assert error.value.limit_tokens == 3_000
     assert error.value.need_tokens > 3_000
     assert sum(error.value.parts.values()) == error.value.need_tokens
+    assert "DEFAULT.guard" in str(error.value)
 
 
 def test_its_parts_add_up_after_a_report_too():

@@ -70,23 +70,40 @@ class OverLimitError(UllageError):
         limit_tokens: the most the request may hold.
         need_tokens: what it holds after everything that may be cut was cut.
         parts: tokens by name of each untouchable part, largest first.
+        has_guard: whether the policy has a guard, which cuts what stages leave too large.
     """
 
     def __init__(
-        self, limit_tokens: int, need_tokens: int, parts: Mapping[str, int]
+        self,
+        limit_tokens: int,
+        need_tokens: int,
+        parts: Mapping[str, int],
+        *,
+        has_guard: bool = True,
     ) -> None:
+        self.has_guard = has_guard
         self.limit_tokens = limit_tokens
         self.need_tokens = need_tokens
         self.parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
         listed = ", ".join(
             f"{name} {tokens:,}" for name, tokens in self.parts.items()
         )
-        super().__init__(
+        needs = (
             f"the request needs at least {need_tokens:,} tokens and the limit is "
-            f"{limit_tokens:,}. Parts that may not be touched: {listed}. "
-            "Shorten the largest of them, lower the output reserve, or use a model with a "
-            "larger window."
+            f"{limit_tokens:,}."
         )
+        if has_guard:
+            remedy = (
+                f"Parts that may not be touched: {listed}. "
+                "Shorten the largest of them, lower the output reserve, or use a model with a "
+                "larger window."
+            )
+        else:
+            remedy = (
+                "The policy has no guard, which would make it fit. Give it one: "
+                "Policy(..., guard=ullage.policy.DEFAULT.guard)."
+            )
+        super().__init__(f"{needs} {remedy}")
 
 
 class BudgetExceeded(UllageError):

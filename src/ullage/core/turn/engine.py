@@ -153,7 +153,7 @@ def _finish(walk: Walk) -> None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)
     if not window.within(window.limit_tokens, surely=True):
-        _refuse(window)
+        _refuse(window, has_guard=walk.policy.guard is not None)
     if walk.records:
         walk.records.append(
             latest_record(window.transcript.chain, walk.records)
@@ -492,7 +492,7 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     )
 
 
-def _refuse(window: Window) -> None:
+def _refuse(window: Window, *, has_guard: bool) -> None:
     if window.estimate <= window.limit_tokens:
         return  # only the margin of the upper bound is over; the provider may well take it
     head = window.estimate * window.head_tokens // max(window.tokens, 1)
@@ -500,4 +500,6 @@ def _refuse(window: Window) -> None:
         "system text and tools": head,
         "messages that must stay": window.estimate - head,
     }
-    raise OverLimitError(window.limit_tokens, window.estimate, parts)
+    raise OverLimitError(
+        window.limit_tokens, window.estimate, parts, has_guard=has_guard
+    )
