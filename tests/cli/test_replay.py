@@ -200,7 +200,7 @@ def test_a_window_is_typed_as_people_write_it(recordings):
 def test_without_a_window_each_run_has_that_of_its_model(recordings):
     ran = ullage("replay", recordings / "a.jsonl.gz", "--jobs", 1)
     assert ran.text.startswith("default · the model's own window: 2 runs, ")
-    assert "; nothing was saved in 0 of 2 runs. " in ran.text.splitlines()[0]
+    assert "nothing was saved" not in ran.text.splitlines()[0]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -1,9 +1,14 @@
 """Tables for a terminal: no wider than 120 characters, with what their headings mean below."""
 
 from io import StringIO
+from types import SimpleNamespace
 
+import pytest
 from rich.console import Console
 
+from tests.replay.cost.test_money import small_replay
+from ullage.tools.replay import tables
+from ullage.tools.replay.rows import row_of
 from ullage.tools.replay.tables import WIDTH, table_with
 
 
@@ -29,3 +34,16 @@ def test_without_anything_to_explain_there_is_no_line_below():
     table = table_with("By run", ["run"], ["calls"])
     table.add_row("a", "7")
     assert printed(table)[-1].split() == ["a", "7"]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_estimated_tokens_are_called_so_with_what_counts_them(
+    monkeypatch, exact
+):
+    counter = SimpleNamespace(exact=exact)
+    monkeypatch.setattr(tables, "counter_for", lambda model: counter)
+    row = row_of("all", [small_replay()])
+    sent = next(iter(tables.tables_of([row], [row])))
+    text = "\n".join(printed(sent))
+    assert ("tokens are estimated" in text) is not exact
+    assert ("[exact]" in text) is not exact

@@ -13,7 +13,12 @@ def test_what_was_needed_is_told_by_what_became_of_it():
     row = replace(row_of("all", [small_replay()]), runs=2, evidence=NEEDED)
     assert "2 runs, 1 call, " in in_words(row)
     assert in_words(row).endswith(
-        "75% was in view, 25% could be recalled, nothing was lost."
+        "Of what a run needed from old results, on average 75% was in view, "
+        "25% could be recalled, nothing was lost."
+    )
+    one = replace(row, runs=1)
+    assert "Of what was needed from old results 75% was in view" in in_words(
+        one
     )
     lost = replace(row, evidence=replace(NEEDED, lost=0.25))
     assert in_words(lost).endswith("75% was in view, 25% was lost.")
@@ -37,3 +42,15 @@ def test_the_whole_bill_is_told_with_the_runs_in_which_nothing_was_saved():
     assert "nothing was saved" not in in_words(
         replace(row, runs=1, charges=[dear])
     )
+    saved = replace(band, unsaved=0)
+    assert "nothing was saved" not in in_words(
+        replace(row, charges=[less], bands=[saved])
+    )
+
+
+def test_calls_that_did_not_fit_are_told_before_what_was_needed():
+    """A policy without a guard would else look as if it saved what it never sent."""
+    row = replace(row_of("all", [small_replay()]), over_limit=14)
+    text = in_words(row)
+    assert ". 14 calls did not fit; what has no view is in no sum. " in text
+    assert "did not fit" not in in_words(replace(row, over_limit=0))

@@ -32,6 +32,8 @@ from ullage.wires.rules.checker import problems_of
 
 _PAGE = "[ullage: this page"
 """So begins what stands for a page of recall, which the same call gives again."""
+JUDGE_MODEL = "gpt-5"
+"""Whose tokens are counted, whatever model a run is of."""
 GATES = ("G1", "G2", "G3", "G4", "G5", "G6", "G8")
 Wire = Mapping[str, Any]
 
@@ -44,7 +46,7 @@ class Judge:
     """
 
     def __init__(self) -> None:
-        self._counter: TokenCounter = counter_for("gpt-5")
+        self._counter: TokenCounter = counter_for(JUDGE_MODEL)
         self._seen: dict[int, tuple[Any, int]] = {}
 
     def text(self, text: str) -> int:

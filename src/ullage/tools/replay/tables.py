@@ -11,8 +11,11 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
 
+from ullage.core.installing import install_command
+from ullage.core.tokens.models import counter_for
 from ullage.tools.replay.calls import label_of
 from ullage.tools.replay.cost.prices import OWN
+from ullage.tools.replay.gates import JUDGE_MODEL
 from ullage.tools.replay.rows import Charge, ReplaySummary, ratio
 
 WIDTH = 120
@@ -108,7 +111,10 @@ def tables_of(
     what = "cache" if main_charge and main_charge.is_free else "prices"
     title = f"what was sent · without a model; {what} of {owner}"
     sent_table = table_with(
-        title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES
+        title,
+        ("runs of", "policy"),
+        _SENT,
+        notes=(*_SENT_NOTES, *_counter_notes()),
     )
     kept_table = table_with(
         "what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES
@@ -254,6 +260,16 @@ _SENT_NOTES = (
     "tokens: of all views, of those of the raw requests · cost: $ of raw $, answers included",
     "gates: legal, within the limit, reproducible, nothing lost, no larger",
 )
+
+
+def _counter_notes() -> tuple[str, ...]:
+    """How tokens were counted, where that is an estimate."""
+    if counter_for(JUDGE_MODEL).exact:
+        return ()
+    command = install_command("exact")
+    return (f"tokens are estimated; with `{command}` they are counted",)
+
+
 _KEPT = (
     *("window", "needed", "visible", "recallable", "lost"),
     *("cut", "pruned", "condensed", "breaks\n/100"),

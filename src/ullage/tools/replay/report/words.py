@@ -21,6 +21,9 @@ def in_words(row: ReplaySummary) -> str:
     )
     sentence += f"instead of {row.raw_tokens:,}"
     sentence += _bill(row)
+    if row.over_limit:
+        left = _many(row.over_limit, "call")
+        sentence += f". {left} did not fit; what has no view is in no sum"
     evidence = row.evidence
     if (
         evidence.visible is None
@@ -34,7 +37,10 @@ def in_words(row: ReplaySummary) -> str:
         else ""
     )
     lost = percent(evidence.lost) if evidence.lost else "nothing"
-    needed = f"Of what was needed from old results {percent(evidence.visible)} was in view"
+    needed = "Of what was needed from old results"
+    if row.runs > 1:
+        needed = "Of what a run needed from old results, on average"
+    needed = f"{needed} {percent(evidence.visible)} was in view"
     return f"{sentence}. {needed}{aside}, {lost} was lost."
 
 
@@ -51,7 +57,7 @@ def _bill(row: ReplaySummary) -> str:
     raw = dollars(charge.raw.cost_usd)
     saved = _change(charge.usd_share)
     bill = f". The whole bill, answers included: ${usd} instead of ${raw}, {saved}"
-    if row.runs == 1:
+    if row.runs == 1 or not row.unsaved:
         return bill
     return f"{bill}; nothing was saved in {row.unsaved:,} of {row.runs:,} runs"
 
