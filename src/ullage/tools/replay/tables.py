@@ -9,6 +9,7 @@ from dataclasses import replace
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markup import escape
 from rich.table import Column, Table
 
 from ullage.core.installing import install_command
@@ -266,7 +267,7 @@ def _counter_notes() -> tuple[str, ...]:
     """How tokens were counted, where that is an estimate."""
     if counter_for(JUDGE_MODEL).exact:
         return ()
-    command = install_command("exact")
+    command = escape(install_command("exact"))
     return (f"tokens are estimated; with `{command}` they are counted",)
 
 
