@@ -821,6 +821,52 @@ def test_each_line_with_a_history_of_pydantic_ai_is_a_run(tmp_path):
 # -- requests and replies -------------------------------------------------------------------
 
 
+def grown_requests():
+    """The three requests of a session, each with its whole history, as a log of requests has them."""
+    messages = [{"role": "user", "content": "go"}]
+    requests = []
+    for number in range(3):
+        requests.append({"model": "gpt-5", "messages": [*messages]})
+        messages += [
+            {"role": "assistant", "content": f"step {number}"},
+            {"role": "user", "content": "on"},
+        ]
+    return requests
+
+
+def test_requests_of_one_session_after_each_other_are_one_run(tmp_path):
+    requests = grown_requests()
+    other = {"model": "gpt-5", "messages": [{"role": "user", "content": "?"}]}
+    lines = [requests[0], other, *requests[1:]]
+    path = write(
+        tmp_path / "log.jsonl",
+        b"\n".join(json.dumps(x).encode() for x in lines),
+    )
+    runs, damage = collect(path)
+    assert [run.messages for run in runs] == [
+        other["messages"],
+        requests[2]["messages"],
+    ]
+    assert damage == []
+
+
+def test_a_reply_beside_the_last_request_of_a_session_ends_its_run(tmp_path):
+    requests = grown_requests()
+    for number, request in enumerate(requests):
+        message = {"role": "assistant", "content": f"step {number}"}
+        request["response"] = {"choices": [{"message": message}]}
+    path = write(
+        tmp_path / "log.jsonl",
+        b"\n".join(json.dumps(request).encode() for request in requests),
+    )
+    (run,), damage = collect(path)
+    assert run.messages == [
+        *requests[2]["messages"],
+        {"role": "assistant", "content": "step 2"},
+    ]
+    assert damage == []
+
+
 def test_a_row_of_a_data_set_is_its_messages_whatever_else_is_in_it(tmp_path):
     """Its other fields are its own, and no parameters of a request."""
     messages = [

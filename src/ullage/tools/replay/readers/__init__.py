@@ -12,7 +12,7 @@
     LangChain messages        messages with a type, such as ``AIMessage``   one a value
     Pydantic AI messages      messages with a ``kind`` and ``parts``        one a value
     requests and replies      ``request`` and ``response`` or ``reply``     one a conversation
-    provider request          ``messages``, ``input`` or ``contents``       one a value
+    provider request          ``messages``, ``input`` or ``contents``       one a conversation
     Codex rollout             lines with a type and a payload               one a session
     Gemini CLI session        ``sessionId`` and ``projectHash``             one a session
     opencode session          ``info`` and ``parts``                        one a session
@@ -139,7 +139,6 @@ _Log: TypeAlias = SessionLog | _exchanges.ExchangeLog
 _WHOLE = (
     (_request.is_trajectory, _request.trajectory_of),
     (_documents.is_document, _documents.runs_of),
-    (_request.is_request, _request.runs_of),
 )
 """Kinds whose runs are one value each."""
 _LOGS: tuple[

@@ -3,6 +3,7 @@
     {"request": {…}, "response": {…}}       one exchange a line; a body may be JSON text,
                                             or be under "body"
     {"request": {…}, "reply": {…}}          the same, of `ullage.tools.replay.record`
+    {"messages": […], "response": {…}}      a request alone, with or without its reply
 
 An agent sends its whole history again with every request. Exchanges whose histories grow out
 of each other are one run: the longest. A few conversations may go on at the same time; of them
@@ -24,7 +25,11 @@ _MOST_AT_ONCE = 16
 
 
 def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is an exchange."""
+    """Whether the value is an exchange, or a request alone."""
+    return _is_exchange(value) or is_request(value)
+
+
+def _is_exchange(value: dict[str, Any]) -> bool:
     body = _body(value.get("request"))
     return body is not None and is_request(body)
 
@@ -38,8 +43,12 @@ class ExchangeLog:
 
     def add(self, value: dict[str, Any], line: int) -> Iterator[Run]:
         """Take one line; gives the runs that are surely over."""
-        body = _body(value["request"]) or {}
-        reply = _body(value.get("response")) or _body(value.get("reply"))
+        body = value
+        reply = _body(value.get("response"))
+        if _is_exchange(value):
+            body = _body(value["request"]) or {}
+            reply = reply or _body(value.get("reply"))
+        body = {key: item for key, item in body.items() if key != "response"}
         request_length = len(run_of(body, self._name, line).messages)
         run = run_of(
             {**body, "response": reply} if reply else body, self._name, line

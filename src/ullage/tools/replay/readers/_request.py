@@ -103,13 +103,6 @@ def is_request(value: dict[str, Any]) -> bool:
     return bool(items) and known_items and is_known
 
 
-def runs_of(
-    value: dict[str, Any], name: str, line: int, report: DamageReport
-) -> Iterator[Run]:
-    """The run in one request."""
-    yield run_of(value, name, line)
-
-
 def run_of(value: dict[str, Any], name: str, line: int) -> Run:
     """The run in one request; ``value`` is one by `is_request`."""
     response = value.get("response")
