@@ -152,9 +152,9 @@ MUTANTS = (
     ),
     Mutant(
         "core/turn/batches.py",
-        "        self.record(stage, key, edits, tokens_before, decision)\n"
+        "        self.record(stage, key, edits, tokens_before, decision, keeps)\n"
         "        self.set_aside(cuts)",
-        "        self.record(stage, key, edits, tokens_before, decision)",
+        "        self.record(stage, key, edits, tokens_before, decision, keeps)",
         _TESTS_ENGINE,
         "what a batch leaves out is never kept",
     ),

@@ -20,7 +20,7 @@ CALL = ullage.Usage(fresh_tokens=900, output_tokens=100)
 
 
 def spent(url, name="team"):
-    with PostgresStore(url)._pool._connections("test").connection() as db:
+    with PostgresStore(url)._pool._pool("test").connections.connection() as db:
         asked = "SELECT count(*), sum(fresh_tokens + output_tokens) FROM ullage.calls"
         return db.execute(f"{asked} WHERE budget = '{name}'").fetchone()
 
