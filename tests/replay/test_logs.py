@@ -822,7 +822,7 @@ def test_each_line_with_a_history_of_pydantic_ai_is_a_run(tmp_path):
 
 
 def grown_requests():
-    """The three requests of a session, each with its whole history, as a log of requests has them."""
+    """The requests of a session, each with its whole history, as a log of requests has them."""
     messages = [{"role": "user", "content": "go"}]
     requests = []
     for number in range(3):
