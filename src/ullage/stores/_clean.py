@@ -227,7 +227,7 @@ def clean(
         limit = bounds.limit if bounds.dry_run else room
         step, position, count = work(contents, bounds, position, limit, now_s)
         collected = collected.then(step)
-        room = room - count
+        room -= count
     return replace(collected, cursor=position and str(position))
 
 

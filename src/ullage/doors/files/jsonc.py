@@ -68,21 +68,16 @@ def with_value(text: str, path: Sequence[str], value: str) -> str:
         NotJson: the text is no JSON, or something on the path is no object.
     """
     node = scanned(text)
-    depth = 0
-    while depth < len(path):
+    for depth, name in enumerate(path):
         if not isinstance(node.value, dict):
-            raise NotJson(f"{'.'.join(path[:depth]) or 'it'} is no object")
-        if path[depth] not in node.fields:
-            break
-        node = node.fields[path[depth]]
-        depth = depth + 1
-    if depth == len(path):
-        written = json.dumps(value, ensure_ascii=False)
-        return f"{text[: node.start]}{written}{text[node.stop :]}"
-    inner: Any = value
-    for name in reversed(path[depth + 1 :]):
-        inner = {name: inner}
-    return _with_field(text, node, path[depth], inner)
+            where = ".".join(path[:depth]) or "it"
+            raise NotJson(f"{where} is no object")
+        if name not in node.fields:
+            inner = _nested(path[depth + 1 :], value)
+            return _with_field(text, node, name, inner)
+        node = node.fields[name]
+    written = json.dumps(value, ensure_ascii=False)
+    return _replaced(text, node.start, node.stop, written)
 
 
 def without_value(text: str, path: Sequence[str]) -> str:
@@ -96,40 +91,60 @@ def without_value(text: str, path: Sequence[str]) -> str:
         if name not in node.fields:
             raise NotJson(f"it has no {'.'.join(path)}")
         node = node.fields[name]
-    begin = len(text[: node.begins].rstrip(_SPACE))
+    before = text[: node.begins].rstrip(_SPACE)
     comma = _skipped(text, node.stop)
-    if text[comma] == ",":
+    if _sign(text, comma) == ",":
         rest = text[comma + 1 :]
-        if begin == node.begins:  # all on one line
-            rest = rest.lstrip(" ")
-        return f"{text[:begin]}{rest}"
-    if text[begin - 1] == ",":
-        begin -= 1
-    return f"{text[:begin]}{text[node.stop :]}"
+        is_on_one_line = len(before) == node.begins
+        return before + (rest.lstrip(" ") if is_on_one_line else rest)
+    # of the last field the comma before it goes
+    return before.removesuffix(",") + text[node.stop :]
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    """A value within as many objects as a path has names."""
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _replaced(text: str, start: int, stop: int, piece: str) -> str:
+    """A text with a piece in place of the characters of a range."""
+    return text[:start] + piece + text[stop:]
 
 
 def _with_field(text: str, node: Node, name: str, value: Any) -> str:
     """A text with one field more at the head of an object, laid out as its neighbours are."""
-    at = node.start + 1
-    behind = text[at:]
-    lead = behind[: len(behind) - len(behind.lstrip(_SPACE))]
+    start = node.start + 1
+    lead = _leading_space(text[start:])
     if node.fields and "\n" not in lead:  # all on one line
         field = json.dumps({name: value}, ensure_ascii=False)[1:-1]
-        return f"{text[:at]}{field}, {behind}"
-    line = text[text.rfind("\n", 0, at) + 1 : at]
+        return _replaced(text, start, start, f"{field}, ")
+    begin_of_line = text.rfind("\n", 0, start) + 1
     end_of_line = "\r\n" if "\r\n" in text else "\n"
-    outer = end_of_line + line[: len(line) - len(line.lstrip(_SPACE))]
+    outer = end_of_line + _leading_space(text[begin_of_line:start])
     step = "  "
-    if node.fields and lead.startswith(outer) and len(lead) > len(outer):
-        step = lead[len(outer) :]
+    if node.fields and lead.startswith(outer):
+        step = lead.removeprefix(outer) or step
     lines = json.dumps({name: value}, ensure_ascii=False, indent=step)
     fields = lines.splitlines()[1:-1]
     field = "".join(f"{outer}{line}" for line in fields)
     if node.fields:
-        return f"{text[:at]}{field},{behind}"
-    inner = text[at : node.stop - 1]
+        return _replaced(text, start, start, f"{field},")
+    stop = node.stop - 1
+    inner = text[start:stop]
     end = inner if inner.strip() else outer
-    return f"{text[:at]}{field}{end}{text[node.stop - 1 :]}"
+    return _replaced(text, start, stop, field + end)
+
+
+def _leading_space(text: str) -> str:
+    """The blanks and ends of lines that a text begins with."""
+    return text[: len(text) - len(text.lstrip(_SPACE))]
+
+
+def _sign(text: str, at: int) -> str:
+    """The character at a place; ``""`` behind the last one."""
+    return text[at : at + 1]
 
 
 def _skipped(text: str, at: int) -> int:
@@ -140,31 +155,32 @@ def _skipped(text: str, at: int) -> int:
 def _value(text: str, at: int, depth: int) -> Node:
     if depth > _MOST_DEPTH:
         raise NotJson("it is too deep")
-    kind = text[at : at + 1]
-    if kind == "{":
+    opening = _sign(text, at)
+    if opening == "{":
         return _object(text, at, depth)
-    if kind == "[":
+    if opening == "[":
         return _list(text, at, depth)
-    match = (_STRING if kind == '"' else _WORD).match(text, at)
-    try:
-        value = json.loads(match[0]) if match else None
-    except ValueError:
-        match = None
+    form = _STRING if opening == '"' else _WORD
+    match = form.match(text, at)
     if match is None:
         raise NotJson(f"no value stands at character {at:,}")
+    try:
+        value = json.loads(match[0])
+    except ValueError:
+        raise NotJson(f"no value stands at character {at:,}") from None
     return Node(at, match.end(), value, {}, [])
 
 
 def _object(text: str, start: int, depth: int) -> Node:
     fields: dict[str, Node] = {}
     at = _skipped(text, start + 1)
-    while text[at : at + 1] != "}":
+    while _sign(text, at) != "}":
         name = _value(text, at, depth + 1)
         colon = _skipped(text, name.stop)
-        if not isinstance(name.value, str) or text[colon : colon + 1] != ":":
+        if not isinstance(name.value, str) or _sign(text, colon) != ":":
             raise NotJson(f"no name stands at character {at:,}")
         node = _value(text, _skipped(text, colon + 1), depth + 1)
-        fields[name.value] = node = node._replace(begins=at)
+        fields[name.value] = node._replace(begins=at)
         at = _behind(text, node.stop, "}")
     values = {name: node.value for name, node in fields.items()}
     return Node(start, at + 1, values, fields, [])
@@ -173,17 +189,20 @@ def _object(text: str, start: int, depth: int) -> Node:
 def _list(text: str, start: int, depth: int) -> Node:
     items: list[Node] = []
     at = _skipped(text, start + 1)
-    while text[at : at + 1] != "]":
-        items.append(_value(text, at, depth + 1))
-        at = _behind(text, items[-1].stop, "]")
-    return Node(start, at + 1, [node.value for node in items], {}, items)
+    while _sign(text, at) != "]":
+        item = _value(text, at, depth + 1)
+        items.append(item)
+        at = _behind(text, item.stop, "]")
+    values = [item.value for item in items]
+    return Node(start, at + 1, values, {}, items)
 
 
 def _behind(text: str, at: int, closing: str) -> int:
     """Where the next part begins, or the closing bracket stands; a last comma is allowed."""
     at = _skipped(text, at)
-    if text[at : at + 1] == ",":
+    sign = _sign(text, at)
+    if sign == ",":
         return _skipped(text, at + 1)
-    if text[at : at + 1] != closing:
+    if sign != closing:
         raise NotJson(f"neither a comma nor an end stands at character {at:,}")
     return at

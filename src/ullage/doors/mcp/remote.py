@@ -229,7 +229,7 @@ class Remote:
         while failed < _TRIES:
             await asyncio.sleep(position.wait_s)
             reached = position.last_event_id
-            failed = failed + 1
+            failed += 1
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with self._again(position) as response:
                     if (

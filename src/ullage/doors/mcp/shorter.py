@@ -50,9 +50,11 @@ def shorter(raw: bytes, room: int, fault: Fault) -> bytes | None:
         raw = compact(raw)
         for _ in range(_TRIES):
             candidate = _Fit(whole, deep).value(raw, room, ())
-            place = fault(candidate) if len(candidate) < len(raw) else None
+            if len(candidate) >= len(raw):
+                return None
+            place = fault(candidate)
             if place is None:
-                return candidate if len(candidate) < len(raw) else None
+                return candidate
             _keep(place, whole, deep)
     except (UnreadableFrame, RecursionError):
         pass
@@ -89,34 +91,39 @@ class _Fit:
         """The first and the last items, two of those for one of these; a large one is smaller."""
         inside = (*path, None)
         if path in self._whole:
-            share = level([len(item) for item in items], room - len(items))
-            selection = items
+            sizes = [len(item) for item in items]
+            share = level(sizes, room - len(items))
         else:
-            share = max(room // min(max(len(items), 1), _LEAST_ITEMS), 1)
-            head, used = _fitting(items, share, room * 2 // 3)
-            head = max(head, min(len(items), 1))
-            tail, _ = _fitting(
-                items[: head - 1 : -1] if head else (), share, room - used
-            )
-            selection = (*items[:head], *items[len(items) - tail :])
-        parts = (self.value(bytes(item), share, inside) for item in selection)
+            items, share = _ends(items, room)
+        parts = (self.value(bytes(item), share, inside) for item in items)
         return _joined(b"[", parts, b"]")
 
     def _object(self, raw: bytes, room: int, path: Path) -> bytes:
         """Every name; the room left goes to all values alike."""
         fields = {name: bytes(value) for name, value in fields_of(raw).items()}
-        names = [encode(name) for name in fields]
-        most = level(
-            [*map(len, fields.values())],
-            room - sum(map(len, names)) - 2 * len(names),
-        )
-        pairs = (
-            b"%b:%b" % (written, self.value(value, most, (*path, name)))
-            for written, (name, value) in zip(
-                names, fields.items(), strict=True
-            )
-        )
+        room_for_values = room
+        for name in fields:
+            # a colon and a comma stand beside each name
+            room_for_values -= len(encode(name)) + 2
+        sizes = [len(value) for value in fields.values()]
+        most = level(sizes, room_for_values)
+        pairs = list[bytes]()
+        for name, value in fields.items():
+            shortened = self.value(value, most, (*path, name))
+            pairs.append(encode(name) + b":" + shortened)
         return _joined(b"{", pairs, b"}")
+
+
+def _ends(items: Sequence[Raw], room: int) -> tuple[Sequence[Raw], int]:
+    """The first and the last items of a list that fit a room, and the most that one may take."""
+    if not items:
+        return items, room
+    share = max(room // min(len(items), _LEAST_ITEMS), 1)
+    head, used = _fitting(items, share, room * 2 // 3)
+    head = max(head, 1)
+    rest = items[head:]
+    tail, _ = _fitting(reversed(rest), share, room - used)
+    return (*items[:head], *rest[len(rest) - tail :]), share
 
 
 def _fitting(items: Iterable[Raw], share: int, room: int) -> tuple[int, int]:
@@ -126,8 +133,8 @@ def _fitting(items: Iterable[Raw], share: int, room: int) -> tuple[int, int]:
         cost = min(len(item), share) + 1
         if used + cost > room:
             break
-        count = count + 1
-        used = used + cost
+        count += 1
+        used += cost
     return count, used
 
 
@@ -137,7 +144,6 @@ def _joined(opening: bytes, parts: Iterable[bytes], closing: bytes) -> bytes:
 
 def _string(raw: bytes, room: int) -> bytes:
     text = value_of(raw)
-    shortened = encode(
-        ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS))
-    )
+    chars = len(text) * room // len(raw)
+    shortened = encode(ends_of(text, max(chars, _LEAST_STRING_CHARS)))
     return shortened if len(shortened) < len(raw) else raw

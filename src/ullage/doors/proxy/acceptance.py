@@ -134,8 +134,8 @@ class Acceptance:
             if count <= _MOST_HELD and chars <= _MOST_HELD_CHARS:
                 break
             released.append(tenant)
-            count = count - 1
-            chars = chars - self._held[tenant].chars
+            count -= 1
+            chars -= self._held[tenant].chars
         return [
             tenant
             for tenant in released

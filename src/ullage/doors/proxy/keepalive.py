@@ -333,8 +333,8 @@ class KeepAlive:
     ) -> None:
         """Count what it cost, and tell of it."""
         spent_usd = cost_of(usage, last.model, last.route.wire) or 0.0
-        self.count = self.count + 1
-        self.cost_usd = self.cost_usd + spent_usd
+        self.count += 1
+        self.cost_usd += spent_usd
         with contextlib.suppress(
             Exception
         ):  # it is paid for, whatever that meets

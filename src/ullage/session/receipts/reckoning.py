@@ -353,11 +353,11 @@ def _less(
         written = max(written, 0)
         rest = max(rest, 0)
         moved = min(rest, -lack)
-        rest = rest - moved
-        lack = lack + moved
+        rest -= moved
+        lack += moved
         moved = min(written, -lack)
-        written = written - moved
-        lack = lack + moved
+        written -= moved
+        lack += moved
         fresh += lack
     long_share = (
         into.long_write_tokens / into.cache_write_tokens if writes else 0.0

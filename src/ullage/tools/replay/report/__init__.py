@@ -218,8 +218,8 @@ def page_of(
     section = ""
     if hand is not None:
         section = _file("hand.html")
-        style = style + _file("hand.css")
-        script = script + _file("hand.js")
+        style += _file("hand.css")
+        script += _file("hand.js")
     script += "\nstart();\n"
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script, asks=bool(hand and hand["live"])),
