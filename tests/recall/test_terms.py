@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.session.recall.terms import Splitter
+from ullage.session.recall.terms import Splitter, count_words
 
 
 def terms(text):
@@ -44,3 +44,18 @@ def test_what_is_parted_by_a_line_end_is_parted(one, other):
 def test_a_query_in_other_letters_finds_the_identifier(name):
     assert name.lower() in terms(name)
     assert set(terms(name.lower())) & set(terms(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        ("SKU-10088", 1),
+        ("price of SKU-10088", 3),
+        ("潮水", 1),
+        ("潮水涨了多少", 3),
+        ("SKU-10088 的价格", 3),
+    ],
+)
+def test_the_words_of_a_query_are_counted_in_any_script(text, words):
+    assert count_words(text) == words

@@ -26,6 +26,7 @@ from ullage.session.recall.grep import matches
 from ullage.session.recall.index import Block, blocks_of, index_of
 from ullage.session.recall.ranking import ranked
 from ullage.session.recall.spans import Span, spans_of, texts_of
+from ullage.session.recall.terms import count_words
 
 MOST_LINES = 1_000
 """A search ranks no more lines: whoever has read so many asks otherwise."""
@@ -35,7 +36,7 @@ _BESIDE = (-1, 1)
 _OTHER_ENDS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FEW_WORDS = 4
 """Who asks with so few words asks for what has all of them: a name, an error. Of a longer query the
-rarest word decides too much: values of a reply were found on 41 % of first pages instead of 67."""
+rarest word would decide too much (docs/design/policy.md, default-10)."""
 _WEAK_PART = 8
 """A line is weak if its terms have less than one part in so many of the weight of those on the line
 with the most: where a name stands once, the lines with a common word of it would fill a page."""
@@ -160,7 +161,7 @@ def _by_words(
     rank = 0
     hits = ranked(indexes, words)
     most_weight = 0
-    if len(words.split()) <= _FEW_WORDS:
+    if count_words(words) <= _FEW_WORDS:
         most_weight = max((hit.own_weight for hit in hits), default=0)
     for hit in hits:
         number = blocks[0][0] + hit.text

@@ -31,6 +31,13 @@ _LONGEST_CHARS = 64
 """A longer word is no name: base64, a digest of a digest. Its parts count."""
 
 
+def count_words(text: str) -> int:
+    """How many words a text has; of scripts without spaces two characters count as one."""
+    unspaced = len(_PAIRED.findall(text))
+    spaced = len(_PAIRED.sub(" ", text).split())
+    return spaced + (unspaced + 1) // 2
+
+
 class Splitter(dict[str, tuple[str, ...]]):
     """The terms of each word that it was asked for, worked out once."""
 
