@@ -231,6 +231,36 @@ def test_what_was_dropped_restored_or_taken_back_does_not_go_along(client):
     assert client.decisions() == []
 
 
+def test_what_was_pinned_and_dropped_later_does_not_go_along(client):
+    client.asks(LONG)
+    client.decides("pin", "m3")
+    client.decides("pin", "m5")
+    client.asks(COMPACT)
+    client.decides("drop", "m3")
+    client.asks([*COMPACT, said("I sum up.", "assistant"), said("Again.")])
+    sent = client.asks(SUMMED_UP)
+    assert "Rule 0 of the house." not in sent
+    assert "print(1)" in sent
+
+
+def test_what_was_dropped_and_pinned_later_goes_along(client):
+    client.asks(LONG)
+    client.decides("drop", "m3")
+    client.asks(COMPACT)
+    client.decides("pin", "m3")
+    client.asks([*COMPACT, said("I sum up.", "assistant"), said("Again.")])
+    assert "Rule 0 of the house." in client.asks(SUMMED_UP)
+
+
+def test_a_copy_that_was_dropped_leaves_the_pin_of_the_other(client):
+    history = [*LONG, *read(RULES)]
+    client.asks(history)
+    client.decides("pin", "m3")
+    client.decides("drop", "m7")
+    client.asks([*history, said("CRITICAL: write a summary.")])
+    assert "Rule 0 of the house." in client.asks(SUMMED_UP)
+
+
 def test_a_note_waits_for_no_text_of_the_system_behind_the_request(client):
     """Claude Code puts what its skills are behind what its user said."""
     decided(client)

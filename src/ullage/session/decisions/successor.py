@@ -14,7 +14,7 @@ A row for each conversation of a client session, written with each reply, names 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -40,7 +40,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.turn.hand import lines_of, place_of
 from ullage.core.turn.settings import Settings
 from ullage.core.values.decisions import Decision, Target
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import Batch, Replace, whole
 from ullage.core.values.effects import (
     Commit,
     Find,
@@ -240,12 +240,45 @@ def _brought(
     """The decisions of a conversation that go along into the one of a view."""
     decisions = list[Decision]()
     quoted = _Quoted(earlier, info)
-    for entry in earlier.hand.decisions:
+    standing = earlier.hand.decisions
+    for number, entry in enumerate(standing, 1):
         if entry.decision.verb == "note":
             decisions.append(quoted.brought(entry.decision))
         elif entry.decision.verb == "pin":
-            decisions += yield from quoted.pin(entry)
+            dropped = _dropped_of(entry, standing[number:], earlier.ledger)
+            decisions += yield from quoted.pin(entry, dropped)
     return decisions
+
+
+def _dropped_of(
+    pin: DecisionEntry, later: Sequence[DecisionEntry], ledger: Ledger
+) -> set[str]:
+    """The refs of what later decisions took out of the message that a pin keeps."""
+    message = _message_of(pin.decision)
+    refs = set[str]()
+    for entry in later:
+        if entry.decision.verb != "drop":
+            continue
+        if _message_of(entry.decision) == message:
+            for handle in entry.carried_out:
+                refs.update(_refs_cut_by(batch_of(handle, ledger)))
+    return refs
+
+
+def _message_of(decision: Decision) -> bytes:
+    """The chain behind the message that a decision is about; empty: it is about none."""
+    if decision.target is None:
+        return b""
+    return decision.target.message
+
+
+def _refs_cut_by(batch: Batch | None) -> Iterator[str]:
+    """The refs of the single texts that a batch took out."""
+    if batch is None:
+        return
+    for edit in batch.edits:
+        if isinstance(edit, Replace):
+            yield edit.ref
 
 
 class _Quoted:
@@ -267,11 +300,20 @@ class _Quoted:
         origin = decision.origin or self._earlier.name
         return replace(decision, origin=origin)
 
-    def pin(self, entry: DecisionEntry) -> Steps[list[Decision]]:
-        """What becomes of a pin: pins of what is still there, and a note of the rest."""
+    def pin(
+        self, entry: DecisionEntry, dropped: Set[str]
+    ) -> Steps[list[Decision]]:
+        """What becomes of a pin: pins of what is still there, and a note of the rest.
+
+        Args:
+            entry: the pin.
+            dropped: the refs of what the user dropped of it later.
+        """
         decisions = list[Decision]()
         texts = list[str]()
         for ref in self._refs(entry):
+            if ref in dropped:
+                continue
             target = self._still_there(ref, entry.decision)
             if target is not None:
                 pin = replace(entry.decision, target=target)
