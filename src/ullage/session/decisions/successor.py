@@ -78,7 +78,7 @@ class SessionRow(Struct, frozen=True, array_like=True):
     at_s: float
 
 
-class _Following(NamedTuple):
+class Following(NamedTuple):
     """A conversation that begins with its client's summary of another one.
 
     Attributes:
@@ -135,14 +135,14 @@ def rows_of(
 
 
 def go_along(
-    info: RequestInfo, ledger: Ledger, settings: Settings
+    info: RequestInfo, ledger: Ledger, following: Following
 ) -> Steps[tuple[Record, ...]]:
     """Have what a user decided go along into a conversation that follows another one.
 
     Args:
         info: of a view that was just made, and not sent yet.
         ledger: of its conversation.
-        settings: of the session; an outline is kept.
+        following: what is known of that (`following_of`).
 
     Returns:
         What is new in the ledger; empty: it follows none that is known, or all went along before.
@@ -150,8 +150,7 @@ def go_along(
     Raises:
         StoreError: the store failed; it is tried again with the next view.
     """
-    following = _following(info, settings)
-    if following is None or ledger.at(following.key).follows:
+    if ledger.at(following.key).follows:
         return ()
     earlier = yield from _predecessor(info.transcript, following)
     if earlier is None:
@@ -177,8 +176,13 @@ def _rows_key(transcript: Transcript, settings: Settings) -> bytes:
 # ── what it follows ──────────────────────────────────────────────────────────────────────
 
 
-def _following(info: RequestInfo, settings: Settings) -> _Following | None:
-    """Where a conversation follows another one; None: it does not."""
+def following_of(info: RequestInfo, settings: Settings) -> Following | None:
+    """Where a conversation follows another one; None: it does not.
+
+    Args:
+        info: of a view of the conversation.
+        settings: of the session; an outline is kept.
+    """
     if not _is_agent(info, settings):
         return None
     transcript = info.transcript
@@ -186,11 +190,11 @@ def _following(info: RequestInfo, settings: Settings) -> _Following | None:
     if not length:
         return None
     key = transcript.chain[length]
-    return _Following(key, _rows_key(transcript, settings), key.hex())
+    return Following(key, _rows_key(transcript, settings), key.hex())
 
 
 def _predecessor(
-    transcript: Transcript, following: _Following
+    transcript: Transcript, following: Following
 ) -> Steps[_Predecessor | None]:
     """The conversation that one follows: of those of its client session, the one used last.
 
