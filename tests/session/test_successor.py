@@ -363,6 +363,23 @@ def test_who_looks_at_the_old_one_is_told_that_it_went_along(client):
     assert told_of_left(conversation(client.stores[0], "")) == ""
 
 
+def test_a_damaged_successor_does_not_hide_the_old_one(client):
+    before = decided(client)
+    client.asks(SUMMED_UP)
+    client.asks([*SUMMED_UP, said("I look.", "assistant"), said("Go on.")])
+    store = client.stores[0]
+    lost = conversation(store, "").outline.before
+
+    class Damaged(Slow):
+        def find(self, tenant, keys):
+            records = self._store.find(tenant, keys)
+            return () if tuple(keys) == (lost,) else records
+
+    old = conversation(Damaged(store, None), "", before)
+    assert old.left_for == client.newest()
+    assert "went along" not in told_of_left(old)
+
+
 # ── once, and everywhere the same ────────────────────────────────────────────────────────
 
 
