@@ -520,6 +520,16 @@ def test_what_only_begins_alike_follows_nothing(client, begins):
     assert "3.11" not in client.asks(begins)
 
 
+@pytest.mark.parametrize("worker", [0, 1])
+def test_what_opencode_asks_is_asked_by_users_too(client, worker):
+    """Its reply came through ullage: it is no summary of what stood before."""
+    decided(client)
+    history = [said("What did we do so far?")]
+    assert "3.11" not in client.asks(history)
+    history += [said("We mended the loader.", "assistant"), said("Go on.")]
+    assert "3.11" not in client.asks(history, worker=worker)
+
+
 def test_titles_and_subagents_are_not_followed(client):
     decided(client)
     client.asks([said("Give it a title.")], tools=[])
