@@ -340,7 +340,7 @@ _ROWS = (
     (
         "control f34",
         "core/turn/engine.py",
-        "        _refuse(window)\n",
+        "        _refuse(window, has_guard=walk.policy.guard is not None)\n",
         "        pass\n",
     ),
     (
