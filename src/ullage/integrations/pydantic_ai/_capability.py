@@ -15,11 +15,15 @@ from typing import Any
 from pydantic_ai import RetryModelRequest, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import (
     AbstractToolset,
     FunctionToolset,
     WrapperToolset,
 )
+from pydantic_ai.usage import RequestUsage
 
 from ullage import AsyncSession
 from ullage.integrations._offered import OfferedTool
@@ -100,7 +104,10 @@ class UllageCapability(Adapter, AbstractCapability[Any]):
         Returns:
             The response with the metadata; itself where its call is not known here.
         """
-        session = await self._calls.observe(ctx.run_id, response)
+        reported = response
+        if await _is_guessed(request_context, response):
+            reported = replace(response, usage=RequestUsage())
+        session = await self._calls.observe(ctx.run_id, reported)
         if session is None:
             return response
         entries = self.sessions.missing(session, _held(ctx.messages))
@@ -210,6 +217,29 @@ class _WithRecall(WrapperToolset[Any]):
         is_ours = tool.toolset is self.recall
         toolset = self.recall if is_ours else self.wrapped
         return await toolset.call_tool(name, tool_args, ctx, tool)
+
+
+async def _is_guessed(context: Any, response: ModelResponse) -> bool:
+    """Whether the counts of a response are the guess of a model that is for tests.
+
+    `FunctionModel` guesses where its function counts nothing, as any other of the same reply
+    would. A guess says nothing of a provider: it may be a tenth of what was sent.
+    """
+    if isinstance(context.model, TestModel):
+        return True
+    if not isinstance(context.model, FunctionModel):
+        return False
+
+    async def reply(*_: Any) -> ModelResponse:
+        return replace(response, usage=RequestUsage())
+
+    for messages in (context.messages, []):  # of a stream it guesses no prompt
+        guess = await FunctionModel(reply).request(
+            messages, None, ModelRequestParameters()
+        )
+        if guess.usage.input_tokens == response.usage.input_tokens:
+            return True
+    return False
 
 
 def _held(messages: Any) -> dict[str, Any]:
