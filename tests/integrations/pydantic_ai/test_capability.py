@@ -140,7 +140,9 @@ def test_what_a_model_for_tests_guesses_is_taken_for_no_count(model, stream):
         history = []
         for _ in range(4):
             if stream:
-                async with agent.run_stream(GO, message_history=history) as run:
+                async with agent.run_stream(
+                    GO, message_history=history
+                ) as run:
                     await run.get_output()
             else:
                 run = await agent.run(GO, message_history=history)
