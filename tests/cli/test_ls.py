@@ -105,6 +105,22 @@ def test_an_adapter_s_conversations_are_found_by_the_command_that_is_told(
     assert noted.startswith(f"{row['name']}, d")
 
 
+def test_the_name_of_a_tenant_rewrites_nothing_on_a_terminal(tmp_path):
+    """A thread may be named by anybody who writes to the program."""
+    path = tmp_path / "kept.db"
+    sessions = HostSessions("openai-chat", store=path)
+    asked = {"messages": [{"role": "user", "content": "Find the needle."}]}
+    session = sessions.opened(
+        '["\\u001b[2Jt"]', {}, parent="", model="gpt-4.1"
+    )
+    session.call(lambda **view: {"usage": USAGE}, model="gpt-4.1", **asked)
+    sessions.close()
+    for command in ("ls", "window"):
+        told = ullage(command, "--store", path).text
+        assert f"ullage {command} --tenant '\\x1b[2Jt'" in told
+        assert "\x1b" not in told
+
+
 def test_a_store_may_be_named_first(store):
     listed = ullage("ls", store, "--json").json
     assert len(listed) == 2

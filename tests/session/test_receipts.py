@@ -21,6 +21,7 @@ from ullage.core.values.receipts import ReceiptKey, ReceiptTotals, summed
 from ullage.core.values.usage import Usage
 from ullage.documents import preset
 from ullage.session.receipts import writer
+from ullage.session.receipts.timer import aclose
 from ullage.session.receipts.writer import close
 from ullage.stores import SqliteStore, forget, receipts_of
 from ullage.tools.replay.calls import (
@@ -463,7 +464,7 @@ def test_a_session_on_an_event_loop_writes_the_same(kind):
         for number in range(3):
             await session.fit(asked(f"Go {number}."))
             await session.observe(Usage(fresh_tokens=3))
-        await writer.aclose(session.store)
+        await aclose(session.store)
 
     asyncio.run(run())
     (receipt,) = getattr(store, "kept", store).receipts()

@@ -1,6 +1,7 @@
 """Receipts are written in time by a loop: also where no more replies come."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -9,6 +10,7 @@ from ullage import AsyncSession, MemoryStore, Session
 from ullage.core.values.usage import Usage
 from ullage.session.receipts import writer
 from ullage.session.receipts.timer import write_in_time
+from ullage.stores import SqliteStore
 from ullage.stores.threaded import Threaded
 
 
@@ -133,3 +135,61 @@ def test_a_store_that_is_closed_has_none():
 
     asyncio.run(run())
     assert writer.ledger_of(store).timer is None
+
+
+class Slow(Awaited):
+    """Waits before it keeps receipts of a process that goes on, as a server far away does."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def keep_receipts(self, receipts):
+        if any(receipt.is_open for receipt in receipts):
+            self.asked.set()
+            await self.answers.wait()
+        await super().keep_receipts(receipts)
+
+
+def test_a_write_under_way_does_not_come_after_the_last_one(monkeypatch):
+    monkeypatch.setattr(writer, "EVERY_S", 0.2)
+
+    async def run():
+        store = Slow()
+        session = AsyncSession("gpt-4.1", store=store)
+        await _replies(session, 2)
+        store.asked.clear()
+        store.answers.clear()
+        await store.asked.wait()
+        closing = asyncio.create_task(session.close())
+        await asyncio.sleep(0)
+        store.answers.set()
+        await closing
+        await asyncio.sleep(0.05)
+        (receipt,) = store.kept.receipts()
+        assert (receipt.sums.requests, receipt.is_open) == (2, False)
+
+    asyncio.run(run())
+
+
+def test_the_store_that_noted_last_may_go_and_the_others_are_written(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(writer, "EVERY_S", 0.2)
+    store = SqliteStore(tmp_path / "kept.db")
+    ledger = writer.ledger_of(store)
+
+    async def run():
+        session = AsyncSession("gpt-4.1", store=store)
+        await _replies(session, 2)
+        # another one at the same place, which nobody holds
+        writer.ledger_of(SqliteStore(tmp_path / "kept.db"))
+        gc.collect()
+        assert ledger.keeper is None
+        await _until(lambda: not ledger.timer._is_awake)
+        await _replies(session, 2)
+        await _until(lambda: _written(store) == 4)
+
+    asyncio.run(run())

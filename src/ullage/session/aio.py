@@ -21,8 +21,7 @@ from ullage.session.decisions.preview import Preview
 from ullage.session.drivers import adrive, arun, run
 from ullage.session.recall.dispatch import Answer
 from ullage.session.recall.found import ToolOutputRef
-from ullage.session.receipts.timer import write_in_time
-from ullage.session.receipts.writer import aclose
+from ullage.session.receipts.timer import aclose, write_in_time
 from ullage.session.spend.waiting import pauses
 from ullage.session.view import AsyncView
 from ullage.stores import AsyncStore, directory_of, files_of, open_store

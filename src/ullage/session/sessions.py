@@ -47,7 +47,6 @@ from ullage.session.receipts.holdout import checked, is_held_out
 from ullage.session.receipts.writer import (
     ReceiptWriter,
     SessionReceipts,
-    aclose,
     close,
 )
 from ullage.session.session import Session
@@ -435,6 +434,9 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
+        # it imports asyncio
+        from ullage.session.receipts.timer import aclose
+
         with self._lock:
             # those that were let go may still have one under way
             sessions = list(self._alive.values())

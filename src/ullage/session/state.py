@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,9 @@ from ullage.session.prompt_cache.sent import (
 from ullage.session.spend.book import UsageReport
 from ullage.session.spend.calls import Spent
 from ullage.session.view import RequestInfo
+
+if TYPE_CHECKING:
+    from ullage.session.decisions.successor import Following
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
@@ -41,6 +45,7 @@ class SessionState(Struct, frozen=True):
         observed: the newest replies that were observed.
         waiting: records that were taken in before those they follow.
         recent: the newest requests that were answered, one of each conversation.
+        following: the newest conversation of which it was looked up what it follows.
     """
 
     persisted: State
@@ -52,6 +57,7 @@ class SessionState(Struct, frozen=True):
     observed: tuple[UsageReport, ...] = ()
     waiting: tuple[Record, ...] = ()
     recent: tuple[RecentRequest, ...] = ()
+    following: Following | None = None
 
     @property
     def caches(self) -> bool:

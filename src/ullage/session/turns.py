@@ -26,7 +26,7 @@ from ullage.core.values.effects import Steps
 from ullage.session.changes import Change
 from ullage.session.copies import CopyMixin
 from ullage.session.decisions.deciding import DecisionMixin, with_records
-from ullage.session.decisions.successor import go_along
+from ullage.session.decisions.successor import following_of, go_along
 from ullage.session.host import HostMixin
 from ullage.session.prompt_cache.breaks import look_back
 from ullage.session.provider import reports
@@ -83,12 +83,22 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
         """
         if not self.settings.client_session or self._outlining(info) is None:
             return False
+        following = following_of(info, self.settings)
+        # a session asks its store once which conversation its own one follows
+        if following is None or following == self._state.following:
+            return False
         ledger = self._state.persisted.ledger
         try:
-            records = yield from go_along(info, ledger, self.settings)
+            records = yield from go_along(info, ledger, following)
         except StoreError:
             return False  # nothing hangs on it: it is tried with the next view
-        self._change(lambda state: (with_records(state, records), ()))
+
+        def follow(state: SessionState) -> Change:
+            return replace(
+                with_records(state, records), following=following
+            ), ()
+
+        self._change(follow)
         return any(record.kind == "decision" for record in records)
 
     def _make_view(

@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import threading
+from contextlib import closing
 
 import pytest
+from psycopg import errors
 
 from tests.stores.contract import output
 from tests.stores.postgres.cable import Cable
@@ -31,7 +34,7 @@ def clock():
 
 
 def test_after_one_wait_in_vain_nobody_waits_and_then_one_call_tries(clock):
-    outage = Outage(clock)
+    outage = Outage(8, clock)
     assert outage.patience_s(10.0) == 10.0
     outage.fail(clock.now_s)
     assert outage.patience_s(10.0) == 0
@@ -45,7 +48,7 @@ def test_after_one_wait_in_vain_nobody_waits_and_then_one_call_tries(clock):
 
 
 def test_a_server_that_answers_others_is_busy_and_not_away(clock):
-    outage = Outage(clock)
+    outage = Outage(8, clock)
     began_s = clock.now_s
     clock.now_s += 3
     outage.answer()
@@ -55,7 +58,7 @@ def test_a_server_that_answers_others_is_busy_and_not_away(clock):
 
 
 def test_it_is_told_once_and_that_it_is_over(clock, caplog):
-    outage = Outage(clock)
+    outage = Outage(8, clock)
     with caplog.at_level(logging.WARNING, "ullage.stores"):
         for _ in range(3):
             outage.fail(clock.now_s)
@@ -67,6 +70,82 @@ def test_it_is_told_once_and_that_it_is_over(clock, caplog):
         " answers, and it is tried again every 5 s",
         "the PostgreSQL server answers again",
     ]
+
+
+def test_a_full_pool_is_no_outage(url):
+    has_connection = threading.Event()
+    is_waited_for = threading.Event()
+
+    def long(db):
+        has_connection.set()
+        assert is_waited_for.wait(50)
+
+    with closing(
+        PostgresStore(url, timeout_s=0.2, most_connections=1)
+    ) as store:
+        thread = threading.Thread(
+            target=store._pool.run, args=("collect", long)
+        )
+        thread.start()
+        assert has_connection.wait(50)
+        for _ in range(2):
+            with pytest.raises(StoreError, match="connections are in use"):
+                store.find("t", [b"key"])
+        is_waited_for.set()
+        thread.join()
+        assert store.find("t", [b"key"]) == ()
+
+
+def test_a_pooler_that_does_not_reach_its_server_tells_of_an_outage(url):
+    asked, tried = [], []
+
+    def refuse(db):
+        asked.append(db)
+        raise errors.lookup("08P01")("server login has been failing")
+
+    with closing(PostgresStore(url, timeout_s=0.2)) as store:
+        for _ in range(2):
+            with pytest.raises(StoreError, match="cannot be reached"):
+                store._pool.run("get", refuse)
+            tried.append(len(asked))
+        assert tried[0] == tried[1], "the second call asks nobody"
+
+
+def test_what_the_driver_refuses_tells_nothing_of_the_server(url):
+    with closing(PostgresStore(url)) as store:
+        outage = store._pool._pool("find").outage
+        outage.fail(outage._now_s())
+        outage._tried_again_s = 0.0
+        with pytest.raises(StoreError, match="it takes"):
+            store._pool.run(
+                "find", lambda db: db.execute("SELECT %s", ("\0",))
+            )
+        assert outage.patience_s(1.0) == 0
+
+
+def test_a_pool_that_is_closed_while_a_call_waits_is_no_outage(url, caplog):
+    async def run():
+        store = AsyncPostgresStore(url, timeout_s=5.0, most_connections=1)
+        await store.find("t", [b"key"])
+        pool = store._pool
+        has_connection = asyncio.Event()
+
+        async def long(db):
+            has_connection.set()
+            await asyncio.sleep(0.2)
+
+        working = asyncio.create_task(pool.run("collect", long))
+        await has_connection.wait()
+        waiting = asyncio.create_task(store.find("t", [b"key"]))
+        await asyncio.sleep(0.05)
+        await store.close()
+        with pytest.raises(StoreError, match="closed"):
+            await waiting
+        await working
+
+    with caplog.at_level(logging.WARNING, "ullage.stores"):
+        asyncio.run(run())
+    assert not caplog.records
 
 
 @pytest.fixture

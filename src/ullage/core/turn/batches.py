@@ -88,7 +88,7 @@ class Walk(Struct):
         cuts: Sequence[ProposedEdit],
         *,
         decision: str = "",
-        kept: Sequence[Output] = (),
+        pinned: Sequence[Output] = (),
     ) -> None:
         """Show cuts, and keep them as one batch under a key; nothing where there are none.
 
@@ -97,7 +97,7 @@ class Walk(Struct):
             key: where.
             cuts: what is shown.
             decision: the name of the user's decision that they carry out: it is kept in any case.
-            kept: what stays in the view by it, and is put into the store as well.
+            pinned: what stays in the view by it, and is put into the store as well.
         """
         if not cuts and not decision:
             return
@@ -113,10 +113,10 @@ class Walk(Struct):
             if placed not in window.summaries and placed.edit.kind != "pruned":
                 self.outputs.pop(placed.edit.ref, None)
         self.builder.invalidate_past(key)
-        keeps = tuple(output.ref for output in kept)
+        keeps = tuple(output.ref for output in pinned)
         self.record(stage, key, edits, tokens_before, decision, keeps)
         self.set_aside(cuts)
-        for output in kept:
+        for output in pinned:
             self.outputs[output.ref] = output
 
     def record(

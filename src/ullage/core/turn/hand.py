@@ -143,8 +143,8 @@ def _is_unread(walk: Walk, entered: DecisionEntry) -> bool:
     for placed in window.added:
         if placed.edit.name == entered.name:
             return placed.message_index < window.read_from
-    for made in entered.carried_out:
-        batch = batch_of(made, walk.ledger)
+    for handle in entered.carried_out:
+        batch = batch_of(handle, walk.ledger)
         for edit in () if batch is None else batch.edits:
             if not isinstance(edit, Insert):
                 continue
@@ -207,8 +207,8 @@ def _carry_out(walk: Walk, entered: DecisionEntry, key: bytes) -> None:
     tokens_before = window.estimate
     if bound < window.size:
         lawful += left_out(window, bound, lawful)
-    kept = _pinned_outputs(window, decision)
-    walk.keep(STAGE, key, lawful, decision=entered.name, kept=kept)
+    pinned = _pinned_outputs(window, decision)
+    walk.keep(STAGE, key, lawful, decision=entered.name, pinned=pinned)
     returns = decision.verb == "restore" and decision.when != "end"
     if returns and decision.target is not None:
         # it is in its place again: the guard takes others before it
@@ -245,7 +245,7 @@ def _pins_again(
         return []
     standing = {one.name for one in walk.hand.decisions}
     again = [one for one in decisions[number:] if one.name in standing]
-    has_gone_on = any(made.key != key for made in undo.carried_out)
+    has_gone_on = any(handle.key != key for handle in undo.carried_out)
     if has_gone_on:
         earlier = decisions[:number]
         again += [one for one in earlier if one.ref == undo.decision.undoes]
@@ -254,11 +254,11 @@ def _pins_again(
 
 
 def _number_of(
-    decisions: Sequence[DecisionEntry], made: LedgerRef | None
+    decisions: Sequence[DecisionEntry], handle: LedgerRef | None
 ) -> int | None:
-    """Which of some decisions was made so, or None."""
+    """Which of some decisions the ledger keeps there, or None."""
     for number, entered in enumerate(decisions):
-        if entered.ref == made:
+        if entered.ref == handle:
             return number
     return None
 
@@ -493,8 +493,8 @@ def _undone_from(walk: Walk, undoes: LedgerRef) -> tuple[int, int]:
     """
     window = walk.window
     start = bound = window.size
-    for made, since in _changed_by(walk, undoes):
-        batch = batch_of(made, walk.ledger)
+    for handle, since in _changed_by(walk, undoes):
+        batch = batch_of(handle, walk.ledger)
         place = window.transcript.find(since)
         if batch is None or place is None:
             continue
@@ -518,12 +518,12 @@ def _changed_by(
         return
     entered = decisions[number]
     for batch in entered.carried_out:
-        for made in with_consequences(batch, walk.ledger.at(batch.key)):
-            yield made, batch.key
+        for handle in with_consequences(batch, walk.ledger.at(batch.key)):
+            yield handle, batch.key
         again = entered.decision.undoes
         if again is not None:
-            for made, _ in _changed_by(walk, again):
-                yield made, batch.key
+            for handle, _ in _changed_by(walk, again):
+                yield handle, batch.key
 
 
 # ── what the guard overrules ─────────────────────────────────────────────────────────────
@@ -542,7 +542,11 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
     window = walk.window
     pins = walk.window.pins
     pinned = set(filter(walk.hand.firm.covers, pinned_in(window)))
-    kept = [one for one in walk.hand.decisions if not _is_pin_out(walk, one)]
+    shown = [
+        entered
+        for entered in walk.hand.decisions
+        if not _is_pin_out(walk, entered)
+    ]
     if pins != walk.hand.firm:
         give_up_returned(walk, key)
     is_over = not window.within(window.limit_tokens, surely=True)
@@ -555,7 +559,7 @@ def overrule(walk: Walk, key: bytes, ask: Callable[[], None]) -> None:
         ask()
         walk.builder.hold_back(holds_back=True)
     walk.events += overruled(walk.window, pinned)
-    for entered in kept:
+    for entered in shown:
         if _is_pin_out(walk, entered):
             walk.keep(_OVERRULED, key, (), decision=entered.name)
     give_up_added(walk, key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from ullage.core.locks import Lock
 from ullage.session.receipts.writer import (
@@ -73,17 +74,20 @@ class WriteTimer:
 
     async def _write(self) -> None:
         keeper = self._ledger.keeper
-        if keeper is None:
-            return
         try:
-            if is_awaited(keeper):
-                await self._ledger.awrite(keeper)
-            else:
-                await in_thread(self._ledger.write, keeper)
+            if keeper is None:
+                return  # another store at the same place may note something yet
+            await _write(self._ledger, keeper)
         finally:
             self._is_awake = False
         # soon, not now: until it returns, this is a write under way
         self._loop.call_soon(self.wake)
+
+    async def finish(self) -> None:
+        """Wait for a write that is under way: what is written next is to be the newest."""
+        task = self._task
+        if task is not None and self._loop is asyncio.get_running_loop():
+            await asyncio.wait((task,))
 
 
 def write_in_time(store: object) -> None:
@@ -102,3 +106,30 @@ def write_in_time(store: object) -> None:
     timer = WriteTimer(ledger, asyncio.get_running_loop())
     ledger.timer = timer
     timer.wake()
+
+
+async def aclose(store: object) -> None:
+    """`ullage.session.receipts.writer.close` for an event loop. It ends the timer.
+
+    Args:
+        store: any store, however it is wrapped.
+    """
+    keeper = receipts_of(store)
+    if keeper is None:
+        return
+    ledger = ledger_of(keeper)
+    timer = ledger.timer
+    ledger.timer = None
+    if isinstance(timer, WriteTimer):
+        await timer.finish()
+    await _write(ledger, keeper, is_over=True)
+
+
+async def _write(
+    ledger: ReceiptLedger, keeper: Any, *, is_over: bool = False
+) -> None:
+    """Write what was noted, without holding up the loop."""
+    if is_awaited(keeper):
+        await ledger.awrite(keeper, is_over=is_over)
+    else:
+        await in_thread(ledger.write, keeper, is_over=is_over)

@@ -407,16 +407,6 @@ def close(store: object) -> None:
         write()
 
 
-async def aclose(store: object) -> None:
-    """`close` for an event loop."""
-    from ullage.stores.threaded import in_thread  # it imports asyncio
-
-    write = writes(store, is_over=True)
-    if write is not None:
-        ledger_of(receipts_of(store)).timer = None
-        await (write() if iscoroutinefunction(write) else in_thread(write))
-
-
 def written_here(store: object, since_day: str) -> ReceiptTotals | None:
     """What this process has written into a store, as the store has it now.
 

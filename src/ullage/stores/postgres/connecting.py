@@ -50,20 +50,13 @@ _AGAIN = frozenset(
             "25P03",
             "25P04",
         ),  # it ended the connection: idle, or in a transaction too long
-        *(
-            "53300",
-            "08000",
-            "08001",
-            "08003",
-            "08004",
-            "08006",
-            "08P01",
-        ),  # no connection, or lost
+        "53300",  # it has no connection left
         "25006",  # read-only: a standby that is becoming the server
     )
 )
-"""States after which the same may be asked again (PostgreSQL, "Error Codes"); poolers in front of a
-server tell by those of class 08 that they have none."""
+"""States after which the same may be asked again (PostgreSQL, "Error Codes")."""
+_NO_CONNECTION = "08"
+"""The class of states by which a pooler tells that it does not reach the server behind it."""
 _REASONS: dict[type[Exception], str] = {
     errors.ReadOnlySqlTransaction: "the server takes no writes. Name the one that does",
     errors.InsufficientPrivilege: "the role may not do that. Grant it the schema ullage",
@@ -82,6 +75,7 @@ could tell a server that waits from one that is away."""
 _UNREACHABLE = (
     "the server cannot be reached. Check its address, and that it runs"
 )
+_FULL = "all connections are in use. Try again, or raise most_connections of the store"
 
 
 def conninfo_of(url: str, timeout_s: float) -> str:
@@ -120,18 +114,17 @@ def _settings(timeout_s: float) -> str:
 
 def may_try_again(error: psycopg.Error) -> bool:
     """Whether the same may be asked once more, of this server or of the one that follows it."""
-    return (
-        _is_lost(error)
-        or isinstance(error, PoolTimeout)
-        or error.sqlstate in _AGAIN
-    )
+    return _is_lost(error) or error.sqlstate in _AGAIN
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    """Whether no server answered; what psycopg itself refuses has no state either."""
-    return (
-        isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    )
+    """Whether no server answered, nor a connection of the pool came free in time.
+
+    What psycopg itself refuses has no state either.
+    """
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_NO_CONNECTION)
+    return isinstance(error, psycopg.OperationalError)
 
 
 def _pause_s(tries: int) -> float:
@@ -155,26 +148,69 @@ def store_error(operation: str, error: psycopg.Error) -> StoreError:
     )
 
 
-def _patience_s(outage: Outage, operation: str, timeout_s: float) -> float:
-    """How long a call is tried.
+class _Call:
+    """One call over a pool: how long it is tried, and what its end tells of the server.
+
+    As a context it has a connection.
+
+    Args:
+        outage: what the calls over the pool know of the server.
+        operation: what is done, for errors.
+        timeout_s: how long it is tried while the server is there.
 
     Raises:
         StoreError: the server did not answer a moment ago.
     """
-    patience_s = outage.patience_s(timeout_s)
-    if not patience_s:
-        raise StoreError(NAME, operation, _UNREACHABLE)
-    return patience_s
 
+    def __init__(
+        self, outage: Outage, operation: str, timeout_s: float
+    ) -> None:
+        patience_s = outage.patience_s(timeout_s)
+        if not patience_s:
+            raise StoreError(NAME, operation, _UNREACHABLE)
+        self._outage = outage
+        self._operation = operation
+        self._began_s = time.monotonic()
+        self._until_s = self._began_s + patience_s
+        self._tries = 0
 
-def _note_failure(
-    outage: Outage, error: psycopg.Error, began_s: float
-) -> None:
-    """Note that a call's time is up: an answer that may be another soon is one too."""
-    if error.sqlstate is None:
-        outage.fail(began_s)
-    else:
-        outage.answer()
+    @property
+    def left_s(self) -> float:
+        """How long it is still tried, in seconds."""
+        return self._until_s - time.monotonic()
+
+    def __enter__(self) -> None:
+        self._outage.asking.add(self)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._outage.asking.discard(self)
+        if kind is None:
+            self._outage.answer()
+
+    def pause_s(self, error: psycopg.Error) -> float:
+        """How long to wait before the next try, in seconds.
+
+        Args:
+            error: what the try before it met.
+
+        Raises:
+            StoreError: there is no next try.
+        """
+        pause_s = _pause_s(self._tries)
+        self._tries += 1
+        if may_try_again(error) and pause_s <= self.left_s:
+            return pause_s
+        raise self._end(error) from None
+
+    def _end(self, error: psycopg.Error) -> StoreError:
+        """Note what the last try tells of the server; the error to raise."""
+        if isinstance(error, PoolTimeout) and self._outage.is_full:
+            return StoreError(NAME, self._operation, _FULL)
+        if _is_lost(error):
+            self._outage.fail(self._began_s)
+        elif error.sqlstate is not None:
+            self._outage.answer()
+        return store_error(self._operation, error)
 
 
 class _Bounded(Connection):
@@ -246,29 +282,16 @@ class Pool:
         Raises:
             StoreError: it failed, or the time is up.
         """
-        outage = self._pool(operation).outage
-        began_s = time.monotonic()
-        until_s = began_s + _patience_s(outage, operation, self._timeout_s)
-        tries = 0
+        call = _Call(self._pool(operation).outage, operation, self._timeout_s)
         while True:
+            connections = self._pool(operation).connections
             try:
-                with self._pool(operation).connections.connection(
-                    until_s - time.monotonic()
-                ) as db:
-                    result = work(db)
-                outage.answer()
-                return result
+                with connections.connection(call.left_s) as db, call:
+                    return work(db)
             except psycopg.Error as error:
-                wait_s = _pause_s(tries)
-                tries += 1
-                if not may_try_again(error):
-                    outage.answer()
-                    raise store_error(operation, error) from None
-                if time.monotonic() + wait_s > until_s:
-                    _note_failure(outage, error, began_s)
-                    raise store_error(operation, error) from None
+                pause_s = call.pause_s(error)
             # outside of the block: the connection is back in the pool meanwhile
-            time.sleep(wait_s)
+            time.sleep(pause_s)
 
     def close(self) -> None:
         """Close the connections, unless another store of this process uses them."""
@@ -309,7 +332,7 @@ class _SharedPool:
     """Connections that are closed when no store holds them; a fork leaves them to its parent."""
 
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
-        self.outage = Outage()
+        self.outage = Outage(most)
         self.connections = ConnectionPool(
             conninfo,
             connection_class=_Bounded,
@@ -358,7 +381,7 @@ class AsyncPool:
     def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
         self._timeout_s = timeout_s
         self._is_open = True
-        self._outage = Outage()
+        self._outage = Outage(most)
         self._connections = AsyncConnectionPool(
             conninfo,
             connection_class=_AsyncBounded,
@@ -375,32 +398,18 @@ class AsyncPool:
         self, operation: str, work: Callable[[AsyncConnection], Awaitable[T]]
     ) -> T:
         """See `Pool.run`."""
-        if not self._is_open:
-            raise closed_error(NAME, operation)
-        began_s = time.monotonic()
-        until_s = began_s + _patience_s(
-            self._outage, operation, self._timeout_s
-        )
-        tries = 0
-        await self._connections.open()
+        call = _Call(self._outage, operation, self._timeout_s)
         while True:
+            if not self._is_open:
+                raise closed_error(NAME, operation)
+            await self._connections.open()
             try:
-                async with self._connections.connection(
-                    until_s - time.monotonic()
-                ) as db:
-                    result = await work(db)
-                self._outage.answer()
-                return result
+                async with self._connections.connection(call.left_s) as db:
+                    with call:
+                        return await work(db)
             except psycopg.Error as error:
-                wait_s = _pause_s(tries)
-                tries += 1
-                if not may_try_again(error):
-                    self._outage.answer()
-                    raise store_error(operation, error) from None
-                if time.monotonic() + wait_s > until_s:
-                    _note_failure(self._outage, error, began_s)
-                    raise store_error(operation, error) from None
-            await asyncio.sleep(wait_s)
+                pause_s = call.pause_s(error)
+            await asyncio.sleep(pause_s)
 
     async def close(self) -> None:
         """Let go of the connections."""

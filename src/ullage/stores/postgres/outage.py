@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from weakref import WeakSet
 
 from ullage.core.locks import Lock
 
@@ -24,10 +25,18 @@ class Outage:
     """What the calls over one pool of connections know of their server.
 
     Args:
+        most: the most connections of the pool.
         now_s: a clock that never goes back, in seconds.
+
+    Attributes:
+        asking: the calls that have a connection.
     """
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, most: int, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.asking: WeakSet[object] = WeakSet()
+        self._most = most
         self._now_s = now_s
         self._lock = Lock()
         self._is_away = False
@@ -48,6 +57,14 @@ class Outage:
                 return 0.0
             self._tried_again_s = now_s + AWAY_S
             return min(timeout_s, _TRIAL_S)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all connections are in use.
+
+        A call that gets none then knows nothing of the server: those that have them will.
+        """
+        return len(self.asking) >= self._most
 
     def answer(self) -> None:
         """Note that the server answered a call."""

@@ -197,7 +197,8 @@ def told_of_tenants(store: Store, command: str, tenant: str = "") -> list[str]:
     for name, short in zip(names[:_MOST_TENANTS], shown, strict=False):
         if shown.count(short) > 1:
             short = name
-        lines.append(f"  ullage {command} --tenant {shlex.quote(short)}")
+        quoted = harmless(shlex.quote(short))
+        lines.append(f"  ullage {command} --tenant {quoted}")
     if len(names) > _MOST_TENANTS:
         lines.append(f"  and {len(names) - _MOST_TENANTS:,} more")
     return lines
