@@ -233,7 +233,8 @@ async def _is_guessed(context: Any, response: ModelResponse) -> bool:
     async def reply(*_: Any) -> ModelResponse:
         return replace(response, usage=RequestUsage())
 
-    for messages in (context.messages, []):  # of a stream it guesses no prompt
+    none: list[Any] = []  # of a stream it guesses no prompt
+    for messages in (context.messages, none):
         guess = await FunctionModel(reply).request(
             messages, None, ModelRequestParameters()
         )
