@@ -89,17 +89,21 @@ def test_whoever_is_refused_leaves_a_line_and_no_word_of_theirs(tmp_path):
         upstream() as there,
         started(there, "--log", f"--store={tmp_path}/kept.db") as proxy,
     ):
+        simple = {"Content-Type": "text/plain", "X-A": "SECRET"}
+        ours = "/_ullage/v1/compress", "/_ullage/conversations/SECRET/decide"
         asked = [
             ask(proxy.url, path="/SECRET/x"),
             ask(proxy.url, "POST", "/v1/x", b"", {"Origin": "https://SECRET"}),
-            ask(
-                proxy.url, "POST", "/v1/x", b"", {"Content-Type": "text/plain"}
+            *(
+                ask(proxy.url, "POST", path, b"", simple)
+                for path in ("/v1/x", *ours)
             ),
+            ask(proxy.url, path="/_ullage/", headers={"Origin": "//SECRET"}),
         ]
         proxy.process.send_signal(signal.SIGTERM)
         said = proxy.process.stderr.read()
     statuses = [status for status, *_ in asked]
-    assert statuses == [400, 403, 403]
+    assert statuses == [400, 403, 403, 403, 403, 403]
     assert "SECRET" not in said
     refused = [
         json.loads(line)

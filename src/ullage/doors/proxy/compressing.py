@@ -159,9 +159,9 @@ class Compressing:
             return failure(405, "this is asked with POST.", Allow="POST")
         problem = self._relay.guard.problem(request)
         if problem is not None:
-            return failure(403, f"this is not answered: {problem}")
+            return self._relay.refusal(403, f"this is not answered: {problem}")
         if self._relay.is_full:
-            return failure(
+            return self._relay.refusal(
                 503,
                 "too many requests are in flight. Try again.",
                 Retry_After="1",

@@ -82,7 +82,7 @@ def part_of(path: str) -> tuple[str, Asked] | None:
     return None
 
 
-def problem(request: web.BaseRequest) -> web.Response | None:
+def problem(request: web.BaseRequest) -> str | None:
     """Why a POST of the page is refused; None: it is one of the page's own."""
     headers = request.headers
     kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -92,10 +92,9 @@ def problem(request: web.BaseRequest) -> web.Response | None:
         or TREATMENT_HEADER not in headers
         or site != "same-origin"
     ):
-        return failure(
-            403,
+        return (
             "any web page could have sent it. Send Content-Type: application/json and "
-            f"{TREATMENT_HEADER}: page, from the page itself or a program.",
+            f"{TREATMENT_HEADER}: page, from the page itself or a program."
         )
     return None
 

@@ -1,7 +1,7 @@
 """A line of JSON for each request: how it went and what it came to. No content, no credential.
 
 A request that the proxy refuses has one too. Anybody who reaches the proxy can have it refuse
-requests, so there are no more than `MOST_REFUSALS` such lines a minute.
+requests, so a worker writes no more than `MOST_REFUSALS` such lines a minute.
 """
 
 from __future__ import annotations

@@ -55,7 +55,6 @@ _NOT_GIVEN = (
 )
 _STORE_TRIED_AGAIN_S = "5"
 _NOT_AT_HAND = "this conversation is not at hand any more, or cannot be shown turn by turn."
-_TOKEN_ASKED = "pages ask for a token."
 _ASKED = 'Basic realm="ullage", Bearer'
 _GUARDED = {
     "Cache-Control": "no-store",
@@ -132,21 +131,28 @@ class Pages:
         is_open = self._config.pages or is_called
         verdict = self._access.verdict(request) if is_open else "refused"
         if verdict == "refused":
-            self._observers.refuse(403, _NOT_GIVEN)
-            return failure(403, _NOT_GIVEN)
+            return self._relay.refusal(403, _NOT_GIVEN)
         if verdict == "unauthenticated":
-            self._observers.refuse(401, _TOKEN_ASKED)
-            return failure(401, _TOKEN_ASKED, WWW_Authenticate=_ASKED)
+            return self._relay.refusal(
+                401, "pages ask for a token.", WWW_Authenticate=_ASKED
+            )
         if is_called:
             return await self._compressing(request, path)
-        refusal = deciding.problem(request) if is_decision else None
-        return refusal or await self._given(request, path, target)
+        return await self._given(request, path, target, asked)
 
     async def _given(
-        self, request: web.BaseRequest, path: str, target: str
+        self,
+        request: web.BaseRequest,
+        path: str,
+        target: str,
+        asked: tuple[str, deciding.Asked] | None,
     ) -> web.StreamResponse:
         """Answer somebody who may see the pages and decide on them."""
-        asked = deciding.part_of(path.removeprefix(_CONVERSATIONS))
+        problem = (
+            deciding.problem(request) if request.method == "POST" else None
+        )
+        if problem is not None:
+            return self._relay.refusal(403, problem)
         try:
             if asked is None:
                 return await self._page(path, target)

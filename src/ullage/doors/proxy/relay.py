@@ -169,26 +169,26 @@ class RequestRelay:
         problem = self.guard.problem(request)
         if problem is not None:
             self.refused += 1
-            return self._refused(
+            return self.refusal(
                 403,
                 f"this request is not passed on: {problem}",
                 Connection="close",
             )
         if self.is_full:
-            return self._refused(
+            return self.refusal(
                 503,
                 "too many requests are in flight. Try again.",
                 Retry_After="1",
             )
         if "upgrade" in request.headers.get("Connection", "").lower():
-            return self._refused(
+            return self.refusal(
                 426,
                 "websockets are not passed on. Use HTTP.",
                 Upgrade="HTTP/1.1",
             )
         route = route_of(target, request.headers, self.config.upstreams)
         if route is None:
-            return self._refused(
+            return self.refusal(
                 400,
                 "no upstream has this address. Begin the path with the name of a configured"
                 " upstream, or with /v1/, and leave .. out of it.",
@@ -196,10 +196,16 @@ class RequestRelay:
         with self.under_way():
             return await self._relayed(ClientRequest(self, request, route))
 
-    def _refused(
+    def refusal(
         self, status: int, problem: str, **headers: str
     ) -> web.Response:
-        """Answer a request that goes no further."""
+        """The answer to a request that goes no further; `refuse` takes it.
+
+        Args:
+            status: of the answer.
+            problem: why, in words of ours alone.
+            headers: more of its headers.
+        """
         self.refuse(status, problem)
         return failure(status, problem, **headers)
 

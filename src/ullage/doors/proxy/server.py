@@ -13,7 +13,6 @@ from typing import Any, cast
 from aiohttp import web
 
 from ullage.core.errors import ConfigError
-from ullage.doors.proxy.answers import failure
 from ullage.doors.proxy.config import Config, host_and_port
 from ullage.doors.proxy.connections import (
     BoundedServer,
@@ -151,8 +150,7 @@ async def running(
                 else run_keys.target(request)
             )
             if target is None:
-                observers.refuse(404, _NO_KEY)
-                return failure(404, _NO_KEY, Connection="close")
+                return relay.refusal(404, _NO_KEY, Connection="close")
             return await (pages if pages.are_meant(target) else relay)(
                 request, target
             )
