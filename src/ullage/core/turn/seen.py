@@ -72,8 +72,10 @@ def noted(
 
 def _was_unrecalled(transcript: Transcript, ledger: Ledger) -> bool:
     """Whether the request before this one was noted as one without the recall tools."""
-    *_, before = (0, *transcript.boundaries(0)[:-1])
-    return ledger.at(transcript.decision_key(before)).is_unrecalled
+    before = transcript.boundaries(0)[:-1]
+    if not before:
+        return False
+    return ledger.at(transcript.decision_key(before[-1])).is_unrecalled
 
 
 def _places_behind(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -235,11 +236,12 @@ async def _is_guessed(context: Any, response: ModelResponse) -> bool:
 
     none: list[Any] = []  # of a stream it guesses no prompt
     for messages in (context.messages, none):
-        guess = await FunctionModel(reply).request(
-            messages, None, ModelRequestParameters()
-        )
-        if guess.usage.input_tokens == response.usage.input_tokens:
-            return True
+        with suppress(Exception):  # of messages that only a run can prepare
+            guess = await FunctionModel(reply).request(
+                messages, None, ModelRequestParameters()
+            )
+            if guess.usage.input_tokens == response.usage.input_tokens:
+                return True
     return False
 
 
