@@ -363,6 +363,23 @@ def test_who_looks_at_the_old_one_is_told_that_it_went_along(client):
     assert told_of_left(conversation(client.stores[0], "")) == ""
 
 
+def test_a_damaged_successor_does_not_hide_the_old_one(client):
+    before = decided(client)
+    client.asks(SUMMED_UP)
+    client.asks([*SUMMED_UP, said("I look.", "assistant"), said("Go on.")])
+    store = client.stores[0]
+    lost = conversation(store, "").outline.before
+
+    class Damaged(Slow):
+        def find(self, tenant, keys):
+            records = self._store.find(tenant, keys)
+            return () if tuple(keys) == (lost,) else records
+
+    old = conversation(Damaged(store, None), "", before)
+    assert old.left_for == client.newest()
+    assert "went along" not in told_of_left(old)
+
+
 # ── once, and everywhere the same ────────────────────────────────────────────────────────
 
 
@@ -501,6 +518,16 @@ def test_nobody_else_who_begins_so_gets_anything(client, more):
 def test_what_only_begins_alike_follows_nothing(client, begins):
     decided(client)
     assert "3.11" not in client.asks(begins)
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_what_opencode_asks_is_asked_by_users_too(client, worker):
+    """Its reply came through ullage: it is no summary of what stood before."""
+    decided(client)
+    history = [said("What did we do so far?")]
+    assert "3.11" not in client.asks(history)
+    history += [said("We mended the loader.", "assistant"), said("Go on.")]
+    assert "3.11" not in client.asks(history, worker=worker)
 
 
 def test_titles_and_subagents_are_not_followed(client):

@@ -152,6 +152,8 @@ def go_along(
     """
     if ledger.at(following.key).follows:
         return ()
+    if _is_own_reply(info.transcript, ledger, following.key):
+        return ()
     earlier = yield from _predecessor(info.transcript, following)
     if earlier is None:
         return ()
@@ -191,6 +193,17 @@ def following_of(info: RequestInfo, settings: Settings) -> Following | None:
         return None
     key = transcript.chain[length]
     return Following(key, _rows_key(transcript, settings), key.hex())
+
+
+def _is_own_reply(transcript: Transcript, ledger: Ledger, key: bytes) -> bool:
+    """Whether what reads like a summary is a reply that this conversation was given.
+
+    A user may ask what opencode has its user ask.
+    """
+    length = transcript.find(key) or 1
+    if transcript.messages[length - 1].role != "assistant":
+        return False
+    return bool(ledger.at(transcript.chain[length - 1]).observed)
 
 
 def _predecessor(

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.core.errors import ConfigError
+from ullage.core.errors import ConfigError, StoreError
 from ullage.core.history.hand import (
     UserDecisions,
     hand_of,
@@ -270,12 +270,20 @@ def conversation(
     later = gone_on_with(newest, listed)
     if later is newest or newest.outline.subagent:
         return stored
-    successor = conversation_of(store, tenant, later.outline)
     return replace(
         stored,
         left_for=later.outline.name,
-        went_along=any(map(successor.follows_at, successor.transcript.chain)),
+        went_along=_follows(store, tenant, later.outline),
     )
+
+
+def _follows(store: Store, tenant: str, outline: Outline) -> bool:
+    """Whether decisions went along into a conversation, as far as it can be read."""
+    try:
+        successor = conversation_of(store, tenant, outline)
+    except StoreError:
+        return False  # one that is damaged does not hide the other
+    return any(map(successor.follows_at, successor.transcript.chain))
 
 
 def under_way(

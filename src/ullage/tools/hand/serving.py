@@ -366,9 +366,10 @@ class HandTools:
     ) -> list[ConversationEntry]:
         """The conversations that may be the one that asks: in use, and no small one beside it."""
         start_s = self._now_s() - _RECENT_S
-        recent = [
-            entry for entry in under_way(listed) if entry.used_s >= start_s
-        ]
+        # what a client went on with was used later: of older ones nothing has to be known
+        recent = under_way(
+            [entry for entry in listed if entry.used_s >= start_s]
+        )
         largest = max((entry.outline.tokens for entry in recent), default=0)
         return [
             entry
