@@ -105,9 +105,7 @@ class UllageCapability(Adapter, AbstractCapability[Any]):
         Returns:
             The response with the metadata; itself where its call is not known here.
         """
-        reported = response
-        if await _is_guessed(request_context, response):
-            reported = replace(response, usage=RequestUsage())
+        reported = await _without_guess(request_context, response)
         session = await self._calls.observe(ctx.run_id, reported)
         if session is None:
             return response
@@ -220,29 +218,26 @@ class _WithRecall(WrapperToolset[Any]):
         return await toolset.call_tool(name, tool_args, ctx, tool)
 
 
-async def _is_guessed(context: Any, response: ModelResponse) -> bool:
-    """Whether the counts of a response are the guess of a model that is for tests.
+async def _without_guess(context: Any, response: ModelResponse) -> Any:
+    """A response without the counts that a model for tests only guesses.
 
-    `FunctionModel` guesses where its function counts nothing, as any other of the same reply
-    would. A guess says nothing of a provider: it may be a tenth of what was sent.
+    Where nothing is counted, `FunctionModel` guesses as any other of the same reply would, and so
+    does `TestModel`. A guess says nothing of a provider: it may be a tenth of what was sent.
     """
-    if isinstance(context.model, TestModel):
-        return True
-    if not isinstance(context.model, FunctionModel):
-        return False
 
     async def reply(*_: Any) -> ModelResponse:
         return replace(response, usage=RequestUsage())
 
-    none: list[Any] = []  # of a stream it guesses no prompt
-    for messages in (context.messages, none):
+    sent = context.messages
+    plain = ModelRequestParameters()
+    is_test = isinstance(context.model, (FunctionModel, TestModel))
+    # of a stream it guesses no prompt
+    for messages in (sent, sent[:0]) if is_test else ():
         with suppress(Exception):  # of messages that only a run can prepare
-            guess = await FunctionModel(reply).request(
-                messages, None, ModelRequestParameters()
-            )
+            guess = await FunctionModel(reply).request(messages, None, plain)
             if guess.usage.input_tokens == response.usage.input_tokens:
-                return True
-    return False
+                return await reply()
+    return response
 
 
 def _held(messages: Any) -> dict[str, Any]:
