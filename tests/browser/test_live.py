@@ -21,14 +21,14 @@ def url():
 
 @pytest.fixture
 def live(new_page, url):
-    def look(width=1280, scheme="light"):
+    def look(width=1280, scheme="light", path="/_ullage/"):
         screen = {"width": width, "scheme": scheme, "motion": "no-preference"}
         page = new_page(allowed=_is_ours, **screen)
-        page.goto(f"{url}/_ullage/")
+        page.goto(f"{url}{path}")
         return page
 
     def _is_ours(address):
-        return address.startswith((f"{url}/_ullage/", "data:"))
+        return address.startswith((f"{url}/_ullage", "data:"))
 
     return look
 
@@ -122,9 +122,12 @@ def test_without_budgets_no_pane_is_drawn(live, url):
     expect(page.locator("#budgets")).to_be_hidden()
 
 
-def test_the_page_says_whose_sums_it_shows_and_leads_to_the_report(live, url):
+@pytest.mark.parametrize("path", ["/_ullage/", "/_ullage"])
+def test_the_page_says_whose_sums_it_shows_and_leads_to_the_report(
+    live, url, path
+):
     ask(url, "POST", "/v1/chat/completions", long_chat())
-    page = live()
+    page = live(path=path)
     sums = page.locator("section", has=page.locator("#sums"))
     expect(sums).to_contain_text("of this proxy and its workers since")
     sums.locator("a").click()

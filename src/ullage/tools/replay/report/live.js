@@ -211,4 +211,5 @@ at("theme").addEventListener("click", () => {
   const now = root.dataset.theme || (dark ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
+at("report").href = here + at("report").getAttribute("href");
 look();
