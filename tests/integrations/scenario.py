@@ -566,6 +566,27 @@ class Scenario:
         told = [event.why for s in sessions for event in s.events]
         assert named or any("recall is off" in why for why in told)
 
+    def test_with_recall_off_the_model_is_shown_none_of_our_tools(
+        self, tmp_path
+    ):
+        w = self.driver
+        script = self.script(
+            w.calls(("look", {"n": 1})), w.says("I have read it.")
+        )
+
+        async def main():
+            process = self.process(tmp_path, recall=False)
+            await process.say(script, GO)
+            await process.close()
+
+        asyncio.run(main())
+        shown = self.names(script)
+        assert len(shown) == 2
+        for names in shown:
+            assert "look" in names
+            assert not set(names) & set(OURS)
+        assert big(1) in text_of(self.sent(script)[1])
+
     def test_what_was_saved_is_told_by_the_adapter(self, tmp_path):
         script = self.script(*self.two_looks())
 

@@ -38,6 +38,14 @@ def test_every_adapter_is_here_and_its_extra_exists():
     assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
+def test_the_page_of_the_frameworks_names_each_extra_and_its_oldest_release():
+    page = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"\| `([a-z-]+)` \| ([\d.]+) \|", page))
+    apart = {"mcp-tools", "opentelemetry"}  # no frameworks of agents
+    oldest = {extra: release for extra, (_, release) in OLDEST.items()}
+    assert told == {key: oldest[key] for key in oldest.keys() - apart}
+
+
 @pytest.mark.parametrize("name", EXTRAS)
 def test_what_is_missing_is_told_with_what_to_install(name):
     said = rf"^[\w.]+ is not installed: {re.escape(install_remedy(EXTRAS[name]))}$"

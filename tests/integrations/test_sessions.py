@@ -56,6 +56,14 @@ def test_a_setting_that_no_session_has_is_refused_with_the_one_meant(kind):
         kind("openai-chat", zzz=1)
 
 
+@pytest.mark.parametrize("kind", [HostSessions, AsyncHostSessions])
+def test_with_recall_off_no_tool_is_offered_and_notices_name_none(kind):
+    sessions = kind("openai-chat", recall=False)
+    assert sessions.tools == sessions.offered == ()
+    assert sessions.free(()) == []
+    assert sessions.of("a").settings.recall is False
+
+
 def test_what_others_keep_beside_ours_is_never_written_back():
     sessions = HostSessions("openai-chat")
     session = sessions.opened("a", {"case": "7", "ullage:nonsense": "x"})

@@ -150,7 +150,10 @@ def test_where_the_caller_takes_our_last_name_what_is_new_is_not_cut(format):
     theirs = tool_of_arguments(format, spec.name, "chapter")
 
     def is_cut(first, then):
-        """Whether the last result is, where the host shows one tool at first and then another."""
+        """Whether the last result is, where the host shows one tool at first and then another.
+
+        And how often it was told that recall is off.
+        """
         session = new_session(format, recall="host", limits=WIDE)
         places = [
             at
@@ -163,11 +166,24 @@ def test_where_the_caller_takes_our_last_name_what_is_new_is_not_cut(format):
             view = session.fit(asked)
             assert problems(format, view) == []
         last = json.dumps(view["messages"][-1])
-        told = any("recall is off" in event.why for event in session.events)
-        return "[ullage" in last, told
+        told = ["recall is off" in event.why for event in session.events]
+        return "[ullage" in last, sum(told)
 
-    assert is_cut(ours, ours) == (True, False)
-    assert is_cut(ours, theirs) == (False, True)
+    assert is_cut(ours, ours) == (True, 0)
+    assert is_cut(ours, theirs) == (False, 1)
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_that_the_caller_has_our_name_in_another_history_is_told_once(format):
+    (spec,) = recall_tools()
+    ours = FORMATS[format].tool(spec)
+    theirs = tool_of_arguments(format, spec.name, "chapter")
+    session = new_session(format, recall="host", limits=WIDE)
+    for text, tool in (("Begin.", ours), ("Begin anew.", theirs)):
+        messages = [{"role": "user", "content": text}]
+        session.fit(request(format, messages, tools=[tool]))
+    told = ["recall is off" in event.why for event in session.events]
+    assert sum(told) == 1
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)

@@ -190,8 +190,9 @@ class _Hosted:
             WeakKeyDictionary()
         )
         self._format = format_of(format)
-        self.tools: Sequence[ToolSpec] = recall_tools(
-            settings.get("policy", "default")
+        is_off = settings.get("recall") is False
+        self.tools: Sequence[ToolSpec] = (
+            () if is_off else recall_tools(settings.get("policy", "default"))
         )
         self.offered = offered_tools(self.tools)
         self._is_kept = store is not None and store != "memory"
@@ -360,7 +361,7 @@ class HostSessions(_Hosted, Sessions):
             one of a key, each family has its own, which goes on from what the framework holds.
 
     Attributes:
-        tools: the recall tools, to be offered as the framework's own.
+        tools: the recall tools, to be offered as the framework's own; none with ``recall=False``.
         offered: each of them under all of its names; see `shown`.
         lasts: whether the store outlives the process.
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from ullage import AsyncSession
@@ -126,29 +127,33 @@ class _Fitted(Model):
 
     async def get_response(self, *positional: Any, **named: Any) -> Any:
         """See `Model.get_response`. What is too long is cut deeper and asked once more."""
-        call, tools = self._call_of(positional, named)
-        if any(call.get(key) for key in _HELD_ELSEWHERE):
-            return await self._model.get_response(**call)
-        create = partial(_ask, self._model.get_response, call)
-        return await self._session.call(
-            create, **_request_of(call, tools, self._name)
-        )
+        return await self._reply(self._model.get_response, positional, named)
 
     async def stream_response(
         self, *positional: Any, **named: Any
     ) -> AsyncIterator[Any]:
         """See `Model.stream_response`."""
-        call, tools = self._call_of(positional, named)
-        if any(call.get(key) for key in _HELD_ELSEWHERE):
-            stream = self._model.stream_response(**call)
-        else:
-            create = partial(_ask, self._model.stream_response, call)
-            stream = await self._session.call(
-                create, **_request_of(call, tools, self._name)
-            )
+        stream = await self._reply(
+            self._model.stream_response, positional, named
+        )
         async with aclosing(stream) as events:
             async for event in events:
                 yield event
+
+    async def _reply(
+        self,
+        method: Any,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:
+        """What a method of the model gives, asked with a view that fits."""
+        call, tools = self._call_of(positional, named)
+        if any(call.get(key) for key in _HELD_ELSEWHERE):
+            reply = method(**call)
+            return await reply if isawaitable(reply) else reply
+        create = partial(_ask, method, call)
+        request = _request_of(call, tools, self._name)
+        return await self._session.call(create, **request)
 
     def _call_of(
         self, positional: tuple[Any, ...], named: Mapping[str, Any]
@@ -287,25 +292,29 @@ async def _names_beside(
         for tool in agent.tools
         if getattr(tool, "description", "") != description
     }
-    servers = getattr(agent, "mcp_servers", ())
-    listed = [server.cached_tools for server in servers]
-    if None in listed:  # it does not keep what it listed
-        with suppress(Exception):
-            listed = [await _tools_of_servers(context, agent)]
-    for tools in listed:
-        names.update(tool.name for tool in tools or ())
+    if getattr(agent, "mcp_servers", ()):
+        names |= await _names_of_servers(context, agent)
     return names
 
 
-_listings: dict[tuple[int, int], asyncio.Task[Any]] = {}
+_listings: dict[tuple[int, int], asyncio.Task[set[str]]] = {}
 """Under way: the SDK asks of all our tools at once, and one list is enough for them."""
 
 
-async def _tools_of_servers(context: Any, agent: Any) -> list[Any]:
-    """The tools of an agent's MCP servers."""
+async def _names_of_servers(context: Any, agent: Any) -> set[str]:
+    """The names of the tools of an agent's MCP servers."""
     place = (id(context), id(agent))
     if place not in _listings:
-        listing = asyncio.ensure_future(agent.get_mcp_tools(context))
+        listing = asyncio.ensure_future(_listed(context, agent))
         _listings[place] = listing
         listing.add_done_callback(lambda _: _listings.pop(place, None))
-    return list(await _listings[place])
+    return await _listings[place]
+
+
+async def _listed(context: Any, agent: Any) -> set[str]:
+    """What servers listed last; where one does not keep that, what they list now."""
+    listed = [server.cached_tools for server in agent.mcp_servers]
+    if None in listed:
+        with suppress(Exception):
+            listed = [await agent.get_mcp_tools(context)]
+    return {tool.name for tools in listed for tool in tools or ()}

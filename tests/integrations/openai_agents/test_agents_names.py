@@ -35,7 +35,7 @@ class Server(MCPServer):
 
     def __init__(self, *, keeps):
         super().__init__()
-        self._keeps, self.listed = keeps, 0
+        self._keeps, self.listed, self.read = keeps, 0, 0
         schema = {"type": "object", "properties": PROPERTIES}
         self._tool = Tool.model_validate(
             {"name": GREP, "description": "Tells.", "inputSchema": schema}
@@ -44,6 +44,7 @@ class Server(MCPServer):
     @property
     def cached_tools(self):
         """What it listed last, where it keeps that."""
+        self.read += 1
         return [self._tool] if self._keeps else None
 
     async def list_tools(self, run_context=None, agent=None):
@@ -115,6 +116,14 @@ def test_a_server_that_keeps_no_list_is_asked_once_for_all_our_tools():
     ask(agent_of(models).clone(mcp_servers=[server]), models)
     # the SDK lists them once for each request, and asks of our tools twice
     assert server.listed <= 2 * 3
+
+
+def test_a_list_that_a_server_keeps_is_read_once_for_all_our_tools():
+    script = Script([calls(("look", {"n": 1})), says("Done.")])
+    models, server = UllageModels(script), Server(keeps=True)
+    ask(agent_of(models).clone(mcp_servers=[server]), models)
+    # it is copied deeply for whoever reads it; the SDK asks of our tools twice for each list
+    assert server.read <= 2 * server.listed
 
 
 def test_a_handoff_that_has_our_name_keeps_it():

@@ -8,12 +8,17 @@ pytest.importorskip(
     "pydantic_ai", reason="pydantic-ai is not installed (make pydantic-ai)"
 )
 
+from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    TextPart,
+    ToolCallPart,
     UserPromptPart,
 )
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.models.test import TestModel
 
 from tests.integrations.outputs import NEEDLE
 from tests.integrations.pydantic_ai import world
@@ -83,6 +88,71 @@ def test_usage_is_counted_once_for_each_call_with_the_cache_apart():
     assert (spent.calls, spent.usage.cache_read_tokens) == (3, 700)
     assert spent.usage.cache_write_tokens == 200
     assert spent.usage.fresh_tokens == 2 * 1_000 + 100
+
+
+WORDS = "one two three four\n" * 600
+
+
+def note(n: int) -> str:
+    """Notes a number."""
+    return f"{n}: {WORDS}"
+
+
+def noting(messages, info):
+    """Six notes, then the end; nothing is counted."""
+    replies = sum(isinstance(each, ModelResponse) for each in messages)
+    if replies < 6:
+        return ModelResponse(parts=[ToolCallPart("note", {"n": replies})])
+    return ModelResponse(parts=[TextPart("Done.")])
+
+
+async def noting_streamed(messages, info):
+    """What `noting` says, as a stream."""
+    (part,) = noting(messages, info).parts
+    if isinstance(part, TextPart):
+        yield part.content
+    else:
+        args = part.args_as_json_str()
+        yield {0: DeltaToolCall("note", args, tool_call_id=part.tool_call_id)}
+
+
+GUESSES = [
+    (TestModel(call_tools=["note"]), False),
+    (FunctionModel(noting), False),
+    (FunctionModel(stream_function=noting_streamed), True),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "stream"), GUESSES, ids=["test", "function", "streamed"]
+)
+def test_what_a_model_for_tests_guesses_is_taken_for_no_count(model, stream):
+    capability = UllageCapability()
+    agent = Agent(
+        model,
+        name="clerk",
+        tools=[note],
+        capabilities=[capability],
+        instructions="Note it. " * 2_000,
+    )
+
+    async def main():
+        history = []
+        for _ in range(4):
+            if stream:
+                async with agent.run_stream(
+                    GO, message_history=history
+                ) as run:
+                    await run.get_output()
+            else:
+                run = await agent.run(GO, message_history=history)
+            history = run.all_messages()
+
+    asyncio.run(main())
+    (session,) = capability.sessions.find()
+    kinds = {event.kind for event in session.events}
+    assert not kinds & {"undercounted", "observed"}
+    assert not any("refused" in event.why for event in session.events)
 
 
 def test_the_last_request_of_a_budget_forbids_tools():

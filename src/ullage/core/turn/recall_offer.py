@@ -19,7 +19,7 @@ from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Cuts, Offer
 from ullage.core.turn.settings import Settings
-from ullage.core.values.toolset import Toolset
+from ullage.core.values.events import Event
 
 if TYPE_CHECKING:
     from ullage.core.turn.caches import HistoryCache
@@ -191,16 +191,21 @@ def is_offered(
     return recall
 
 
-def host_has_none(
-    request: Request, toolset: Toolset, prefix: str = ""
+def has_no_names(
+    request: Request, settings: Settings, prefix: str = ""
 ) -> bool:
-    """Whether a host adds none of ours: the tools of our names take none of our arguments.
+    """Whether a host adds none of ours, because the caller has all names that they could have.
+
+    The tools of our names take none of our arguments then.
 
     Args:
         request: the request.
-        toolset: ours.
+        settings: of the session.
         prefix: what stands before our names.
     """
+    if settings.recall != "host":
+        return False
+    toolset = settings.policy.toolset
     prefix = names.prefix_of_host(request, toolset, prefix)
     arguments = {
         prefix + spec.name: spec.parameters.get("properties", {})
@@ -227,8 +232,9 @@ def _properties(definition: Any) -> Collection[str] | None:
     return next((found for found in inner if found is not None), None)
 
 
-HAS_NONE = (
-    "tools of the caller's have all names that the recall tools could have: "
-    "recall is off"
+NO_NAMES = Event(
+    kind="renamed",
+    where="tools",
+    why="tools of the caller's have all names that the recall tools could have: recall is off",
 )
-"""What is told where `host_has_none`."""
+"""What is told where a conversation `has_no_names` from here on."""

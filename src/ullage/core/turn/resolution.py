@@ -45,10 +45,10 @@ from ullage.core.turn.openings import (
     openings_of,
 )
 from ullage.core.turn.recall_offer import (
-    HAS_NONE,
+    NO_NAMES,
     cuts_new,
     digest_of_tools,
-    host_has_none,
+    has_no_names,
     is_frozen,
     is_offered,
     may_join,
@@ -336,9 +336,8 @@ def _open(
         events.append(_changed(newest, policy))
     if joined and not waits:
         events.append(_joined(len(transcript), offered))
-    if _has_no_names(case):
-        reason = HAS_NONE
-        events.append(Event(kind="renamed", where="tools", why=reason))
+    if not offered and has_no_names(request, settings):
+        events.append(NO_NAMES)
     return _write(case, policy, tuple(events))
 
 
@@ -352,7 +351,7 @@ def _uses_tools(case: _Case, *, present: bool) -> bool:
 
 def _offers(case: _Case, *, present: bool, under_way: bool) -> bool:
     """Whether the recall tools are offered where a history is opened."""
-    if _has_no_names(case):
+    if has_no_names(case.request, case.settings):
         return False
     offered = is_offered(
         case.request, case.settings, present=present, under_way=under_way
@@ -361,13 +360,6 @@ def _offers(case: _Case, *, present: bool, under_way: bool) -> bool:
         return offered
     # the tools would void frozen reasoning: they wait for the end of its turn
     return offered and not is_frozen(case.history, case.request)
-
-
-def _has_no_names(case: _Case) -> bool:
-    """Whether a host adds none of the recall tools: the caller has all of their names."""
-    toolset = case.settings.policy.toolset
-    is_host = case.settings.recall == "host"
-    return is_host and host_has_none(case.request, toolset)
 
 
 def _write(

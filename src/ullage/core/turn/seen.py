@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ullage.core.history.ledger import Entry, RequestRecord
+from ullage.core.history.ledger import Entry, Ledger, RequestRecord
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.changes import changed
-from ullage.core.turn.recall_offer import HAS_NONE, host_has_none
+from ullage.core.turn.recall_offer import NO_NAMES, has_no_names
 from ullage.core.turn.settings import Settings
-from ullage.core.values.events import Event
 
 if TYPE_CHECKING:
     from ullage.core.turn.caches import HistoryCache
@@ -50,8 +49,11 @@ def noted(
     records = [*resolution.records, record]
     events = list(resolution.events)
     prefix = resolution.active.record.prefix
-    if seen.unrecalled and not _may_stand(request, prefix, settings):
-        events += _without_names(settings)
+    is_new = seen.unrecalled and not _was_unrecalled(
+        transcript, resolution.ledger
+    )
+    if is_new and has_no_names(request, settings, prefix):
+        events.append(NO_NAMES)
     if seen.unrecalled and seen.changed:
         # Behind a change no earlier request is known. What was whole there stays whole here,
         # and in the requests after this one.
@@ -68,10 +70,12 @@ def noted(
     )
 
 
-def _without_names(settings: Settings) -> Iterator[Event]:
-    """The event of a host that adds none of the recall tools."""
-    if settings.recall == "host":
-        yield Event(kind="renamed", where="tools", why=HAS_NONE)
+def _was_unrecalled(transcript: Transcript, ledger: Ledger) -> bool:
+    """Whether the request before this one was noted as one without the recall tools."""
+    before = transcript.boundaries(0)[:-1]
+    if not before:
+        return False
+    return ledger.at(transcript.decision_key(before[-1])).is_unrecalled
 
 
 def _places_behind(
@@ -110,12 +114,11 @@ def _is_unrecalled(
 
 def _may_stand(request: Request, prefix: str, settings: Settings) -> bool:
     """Whether the recall tools are among the tools of this request, or may be added to them."""
-    toolset = settings.policy.toolset
     if settings.recall == "host":
-        return not host_has_none(request, toolset, prefix)
+        return not has_no_names(request, settings, prefix)
     if request.envelope.takes_tools:
         return True
-    return names.holds(request, prefix, toolset)
+    return names.holds(request, prefix, settings.policy.toolset)
 
 
 def _was_shown(history: HistoryCache) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ullage.core.turn.active_policy import PolicyResolution
 from ullage.core.turn.joining import Joining, waiting
-from ullage.core.turn.recall_offer import host_has_none
+from ullage.core.turn.recall_offer import has_no_names
 from ullage.core.turn.request import Request
 from ullage.core.turn.settings import Settings
 
@@ -106,8 +106,7 @@ def _reason(
 ) -> Reason:
     if settings.recall is False:
         return "recall"
-    toolset = settings.policy.toolset
-    if settings.recall == "host" and host_has_none(request, toolset):
+    if has_no_names(request, settings):
         return "names"
     if request.envelope.bars_tools:
         return request.envelope.bars_tools

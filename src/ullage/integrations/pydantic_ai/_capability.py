@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,11 +16,15 @@ from typing import Any
 from pydantic_ai import RetryModelRequest, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import (
     AbstractToolset,
     FunctionToolset,
     WrapperToolset,
 )
+from pydantic_ai.usage import RequestUsage
 
 from ullage import AsyncSession
 from ullage.integrations._offered import OfferedTool
@@ -100,7 +105,8 @@ class UllageCapability(Adapter, AbstractCapability[Any]):
         Returns:
             The response with the metadata; itself where its call is not known here.
         """
-        session = await self._calls.observe(ctx.run_id, response)
+        reported = await _without_guess(request_context, response)
+        session = await self._calls.observe(ctx.run_id, reported)
         if session is None:
             return response
         entries = self.sessions.missing(session, _held(ctx.messages))
@@ -210,6 +216,28 @@ class _WithRecall(WrapperToolset[Any]):
         is_ours = tool.toolset is self.recall
         toolset = self.recall if is_ours else self.wrapped
         return await toolset.call_tool(name, tool_args, ctx, tool)
+
+
+async def _without_guess(context: Any, response: ModelResponse) -> Any:
+    """A response without the counts that a model for tests only guesses.
+
+    Where nothing is counted, `FunctionModel` guesses as any other of the same reply would, and so
+    does `TestModel`. A guess says nothing of a provider: it may be a tenth of what was sent.
+    """
+
+    async def reply(*_: Any) -> ModelResponse:
+        return replace(response, usage=RequestUsage())
+
+    sent = context.messages
+    plain = ModelRequestParameters()
+    is_test = isinstance(context.model, (FunctionModel, TestModel))
+    # of a stream it guesses no prompt
+    for messages in (sent, sent[:0]) if is_test else ():
+        with suppress(Exception):  # of messages that only a run can prepare
+            guess = await FunctionModel(reply).request(messages, None, plain)
+            if guess.usage.input_tokens == response.usage.input_tokens:
+                return await reply()
+    return response
 
 
 def _held(messages: Any) -> dict[str, Any]:
