@@ -402,8 +402,8 @@ class AsyncPool:
         while True:
             if not self._is_open:
                 raise closed_error(NAME, operation)
-            await self._connections.open()
             try:
+                await self._connections.open()
                 async with self._connections.connection(call.left_s) as db:
                     with call:
                         return await work(db)
