@@ -6,7 +6,7 @@ import pytest
 
 from tests.deploy.machines import machines, why_not
 from tests.proxy.started import started
-from tests.proxy.upstream import ask, upstream
+from tests.proxy.upstream import ask, until, upstream
 from tests.stores.postgres.server import Server, is_there
 from tests.stores.postgres.test_proxies import (
     KEY,
@@ -63,6 +63,10 @@ def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(
         proxy_on(a, there, server) as one,
     ):
 
+        def is_fitted(proxy, n):
+            _, headers, _ = ask(proxy.url, "POST", PATH, bodies[n], KEY)
+            return headers["X-Ullage"] == "fitted"
+
         def fitted(proxy, n):
             status, headers, _ = ask(proxy.url, "POST", PATH, bodies[n], KEY)
             assert (status, headers["X-Ullage"]) == (200, "fitted"), n
@@ -83,5 +87,7 @@ def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(
         with proxy_on(b, there, server) as two:
             fitted(two, 7)
             a.plug(214)
+            # The server is tried again some seconds after it could not be reached.
+            until(lambda: is_fitted(one, 7))
             for n in range(8, 14):
                 fitted((one, two)[n % 2], n)
