@@ -217,7 +217,7 @@ class _Trial:
         self._whole(shown, kinds, length)
         self._borders(view, kinds, length)
         self.was_noted = _is_noted(self.session)
-        if not case.policy and not case.repair and unseen(self.session.window):
+        if not case.policy and not case.repair and unseen(self.session):
             self._wrong(
                 "a new result is not in the first view after it came (G8)",
                 length,

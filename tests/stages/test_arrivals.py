@@ -108,7 +108,7 @@ def test_a_small_window_has_no_room_for_slack():
     assert large[-1][-1] is history[-1]
     session, small = views(history, 32_000)
     assert len(small[-1][-1]["content"]) <= LIMIT_CHARS["read"]
-    assert unseen(session.window) == []
+    assert unseen(session) == []
 
 
 def test_json_has_more_slack_than_text():

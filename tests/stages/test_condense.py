@@ -212,8 +212,8 @@ def test_the_gate_tells_a_new_result_that_was_cut_while_older_ones_had_room_to_g
     }
     session = Session("claude-sonnet-4-5")
     session.fit(asked)
-    assert unseen(session.window) == []
+    assert unseen(session) == []
     greedy = Policy(name="greedy", under_pressure=(cuts_the_newest,))
     session = Session("claude-sonnet-4-5", policy=greedy)
     session.fit(asked)
-    assert unseen(session.window) == [(8, 0, 0)]
+    assert unseen(session) == [(8, 0, 0)]

@@ -12,7 +12,7 @@ from ullage import Limits, OverLimitError, Session
 from ullage.core.values.effects import Commit
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import DEFAULT
-from ullage.policy.stages.emergency import emergency
+from ullage.policy.stages.emergency import emergency, reach
 from ullage.tools.replay import reading
 
 
@@ -263,3 +263,45 @@ def test_what_fits_of_records_stays_behind_an_account():
         both = [kinds for kinds in condensed if "pruned" in kinds]
         shares.append(len(both) / len(condensed))
     assert shares[0] < shares[1]
+
+
+def step_of_log(n):
+    """A call and what it gave, on the wire of Responses."""
+    asked = {
+        "type": "function_call",
+        "call_id": f"call_{n}",
+        "name": "read_log",
+        "arguments": f'{{"day": {n}}}',
+    }
+    answered = {
+        "type": "function_call_output",
+        "call_id": f"call_{n}",
+        "output": f"day {n}: " + "wind south, anchor down; " * 200,
+    }
+    return [asked, answered]
+
+
+def test_a_range_begins_behind_the_reply_of_a_compaction():
+    """A provider compacted in mid-reply, behind an account: the call of that reply stays with it."""
+    history = [{"role": "user", "content": "Find out why the boat drifts."}]
+    for n in range(4):
+        history += step_of_log(n)
+    limits = Limits(window_tokens=4_000, output_reserve_tokens=0)
+    session = Session(
+        "gpt-5.6",
+        format="openai-responses",
+        policy=replace(DEFAULT, under_pressure=()),
+        limits=limits,
+    )
+    session.fit({"model": "gpt-5.6", "input": history})
+    assert [placed.edit.kind for placed in session.window.summaries] == [
+        "condensed"
+    ]
+    compacted = len(history)
+    history.append({"type": "compaction", "encrypted_content": "c2VhbGVk"})
+    history += step_of_log(4)
+    history += step_of_log(5)
+    session.fit({"model": "gpt-5.6", "input": history})
+    start, stop = reach(session.window)
+    assert (start, stop) == (compacted + 3, len(history))
+    assert session.window.transcript.may_split(start)

@@ -164,7 +164,7 @@ def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(
         limits = Limits(window_tokens=window_tokens, output_reserve_tokens=0)
         session = Session(model, limits=limits, recall=True)
         session.fit({"model": model, "max_tokens": 100, "messages": messages})
-        assert unseen(session.window) == [], f"in {window_tokens} tokens"
+        assert unseen(session) == [], f"in {window_tokens} tokens"
         cut += session.window.edit_at((4, 0, 0)) is not None
     assert cut
 

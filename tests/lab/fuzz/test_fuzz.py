@@ -4,6 +4,7 @@ import copy
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import ABOUT_THE_HEAD, SUBJECTS, empty, reason
@@ -252,3 +253,18 @@ WRONG_ONCE_OF_ALL_WIRES = {
 )
 def test_what_was_wrong_once_on_a_later_wire_is_right(number):
     assert try_case(bordered(2_196_390_175, number, FORMATS)).wrong == []
+
+
+WRONG_ONCE_BY_DEFAULT = {
+    "the guard began a range within a reply, behind a compaction": 139_358,
+    "the same, with an approval": 143_330,
+    "new results that share what is left were judged as cut": 185_246,
+}
+
+
+@pytest.mark.parametrize(
+    "number", WRONG_ONCE_BY_DEFAULT.values(), ids=WRONG_ONCE_BY_DEFAULT
+)
+def test_what_the_default_policy_did_wrong_once_is_right(number):
+    one = replace(bordered(2_159_324_693, number, FORMATS), policy=0)
+    assert try_case(one).wrong == []

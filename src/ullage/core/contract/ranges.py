@@ -23,7 +23,12 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
     compaction = transcript.compaction(start, window.size)
     if compaction is not None:
         start = compaction + 1
-    while start < window.size and not transcript.may_split(start):
+    return seam_from(window, start, window.size)
+
+
+def seam_from(window: Window, start: int, stop: int) -> int:
+    """The first message from ``start`` on at which a range may begin; ``stop`` if there is none."""
+    while start < stop and not window.transcript.may_split(start):
         start += 1
     return start
 

@@ -316,11 +316,15 @@ class WindowBuilder(ShownAgain):
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def apply(self, edit: Edit) -> tuple[int, int] | None:
-        """Show an edit. Returns tokens of its place before and after; None if it is void."""
+        """Show an edit. Returns tokens before and after; None if it is void.
+
+        They are those of the text that it replaces; of an edit of whole messages, those of the
+        view, as it is compared with a limit.
+        """
         window = self.window
         if not isinstance(edit, Replace):
-            view_tokens = window.tokens
-            return (view_tokens, window.tokens) if self.show(edit) else None
+            view_tokens = window.estimate
+            return (view_tokens, window.estimate) if self.show(edit) else None
         location = window.location_for(edit, window.size)
         if location is None:
             return None

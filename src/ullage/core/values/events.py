@@ -58,8 +58,9 @@ class Event(Struct, frozen=True, kw_only=True):
         kind: what happened.
         where: the place, such as ``message 12, Read result``. Never content.
         why: the reason, with its numbers.
-        tokens_before: tokens of the place before, 0 where it does not apply.
-        tokens_after: tokens of the place after.
+        tokens_before: tokens of the text before; where whole messages are edited, those of the
+            view. 0 where it does not apply.
+        tokens_after: tokens of the same after.
         ref: what opens the original, or None.
         left_out_bytes: bytes of the original that are not shown, where its stage says.
         broken: the break of a prompt cache that it tells of, or None.

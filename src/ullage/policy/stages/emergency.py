@@ -24,6 +24,7 @@ from ullage.core.contract.ranges import (
     condensed,
     control_tail,
     coverable,
+    seam_from,
     summarised,
 )
 from ullage.core.history.window import Window
@@ -338,7 +339,8 @@ def reach(window: Window) -> tuple[int, int]:
     edges = [start - 1, *compactions, tail]
     stretches = []
     for edge, next_edge in pairwise(edges):
-        stretches.append((edge + 1, next_edge))
+        # behind a compaction its own reply may go on, and no range begins within a reply
+        stretches.append((seam_from(window, edge + 1, next_edge), next_edge))
     return max(stretches, key=lambda stretch: _tokens_of(window, *stretch))
 
 

@@ -24,6 +24,7 @@ from ullage.core.tokens.models import counter_for
 from ullage.core.turn.rendering import groups
 from ullage.doors.host import Message, Text
 from ullage.policy import Location
+from ullage.policy.stages.arrivals import equal_shares
 from ullage.policy.stages.shrink import reducible_tokens
 from ullage.tools.replay.cost.prefix import message_tokens
 from ullage.tools.replay.reading import reachable
@@ -95,7 +96,7 @@ class Gates:
             "G2", tokens + self.head_tokens > self.session.window.limit_tokens
         )
         self._count("G6", tokens > self.judge.tokens(raw) * 1.02)
-        self._count("G8", bool(unseen(self.session.window)))
+        self._count("G8", bool(unseen(self.session)))
         self._lossless(raw, view)
         self._said(raw, view)
 
@@ -201,18 +202,26 @@ class Gates:
         return FORMATS[str(self.session.state.format)].parse(raw, "a view")
 
 
-def unseen(window: Window) -> list[Location]:
+def unseen(session: Session) -> list[Location]:
     """G8: the texts of new results that the view neither shows nor quotes as on arrival.
 
-    None where nothing else could have given way instead.
+    None where nothing else could have given way instead, and none of those that share what the
+    rest of the window leaves them (`ullage.policy.stages.arrivals`).
+
+    Args:
+        session: the session, after it made the view.
     """
+    window = session.window
     transcript = window.transcript
+    shared = _shared(session)
     locations = list[Location]()
     lost_tokens = 0
     quoted = "\n".join(placed.edit.text for placed in window.summaries)
     for index in range(window.turn_start, window.size):
         for spot in transcript.results(index):
             if transcript.reader(spot[0], spot[1]) == "program":
+                continue
+            if window.edit_at(spot) in shared:
                 continue
             leaf = transcript.leaf(spot)
             if isinstance(leaf, Text) and not _is_seen(
@@ -221,6 +230,18 @@ def unseen(window: Window) -> list[Location]:
                 locations.append(spot)
                 lost_tokens += window.meter.leaf(leaf)
     return locations if reducible_tokens(window) > lost_tokens else []
+
+
+def _shared(session: Session) -> list[object]:
+    """The edits that brought the new results to equal shares of what the rest leaves them."""
+    window = session.window
+    ledger = session.state.ledger
+    edits = list[object]()
+    for key in window.transcript.chain[window.turn_start :]:
+        for recorded in ledger.at(key).batches:
+            if recorded.stage == equal_shares.__name__:
+                edits += recorded.edits
+    return edits
 
 
 def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:
