@@ -154,3 +154,13 @@ def test_a_page_whose_store_is_away_says_so(monkeypatch):
         status, headers, body = ask(url, path="/_ullage/report")
     assert (status, headers["Retry-After"]) == (503, "5")
     assert b"postgresql store: receipts failed: the server is away" in body
+
+
+def test_the_report_holds_what_was_answered_a_moment_ago():
+    """Receipts are written every ten seconds; who looks at the report does not wait for that."""
+    with upstream() as there, proxy(there) as url:
+        for _ in range(3):
+            assert ask(url, "POST", CHAT, long_chat())[0] == 200
+            settle(url)
+            _, _, body = ask(url, path="/_ullage/report")
+        assert json.loads(body)["total"]["requests"] == 3

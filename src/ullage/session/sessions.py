@@ -432,6 +432,13 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
 
     _lent = AsyncSharedStore
 
+    async def write_receipts(self) -> None:
+        """Write the receipts that wait, for somebody who is about to read them."""
+        # it imports asyncio
+        from ullage.session.receipts.timer import write_now
+
+        await write_now(self.store)
+
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
         # it imports asyncio

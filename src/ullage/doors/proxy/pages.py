@@ -306,7 +306,9 @@ class Pages:
         """What was spent, as ``ullage report --json`` tells it; with ``as=html`` as its page."""
         words = parse_qs(target.partition("?")[2])
         as_html = words.get("as", ["json"])[-1] == "html"
-        store = self._relay.exchanges.sessions.store
+        sessions = self._relay.exchanges.sessions
+        await sessions.write_receipts()
+        store = sessions.store
         try:
             text: bytes = await asyncio.to_thread(
                 import_module(_REPORTING).report_for_page,

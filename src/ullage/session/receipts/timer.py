@@ -108,6 +108,21 @@ def write_in_time(store: object) -> None:
     timer.wake()
 
 
+async def write_now(store: object) -> None:
+    """Write what waits, for somebody who is about to read it.
+
+    Args:
+        store: any store, however it is wrapped.
+    """
+    keeper = receipts_of(store)
+    if keeper is None:
+        return
+    ledger = ledger_of(keeper)
+    if isinstance(ledger.timer, WriteTimer):
+        await ledger.timer.finish()
+    await _write(ledger, keeper)
+
+
 async def aclose(store: object) -> None:
     """`ullage.session.receipts.writer.close` for an event loop. It ends the timer.
 

@@ -32,7 +32,7 @@ from ullage.tools.cli._options import (
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
-from ullage.tools.cli._report_page import PageTable, page_of
+from ullage.tools.cli._report_page import Figure, PageTable, page_of
 from ullage.tools.replay.tables import Figures
 
 _OPTIONAL = (
@@ -305,14 +305,10 @@ def report_of(
 
 def sentences(report: LedgerReport) -> list[str]:
     """A report in words: what was measured, and what is reckoned."""
-    total, in_all = report.total, report.in_all
-    days = (
-        report.since
-        if report.since == report.until
-        else f"{report.since} to {report.until}"
-    )
+    total = report.total
+    in_all = report.in_all
     lines = [
-        f"{days}: {_many(in_all.requests, 'request')}, "
+        f"{_days(report)}: {_many(in_all.requests, 'request')}, "
         f"{_many(in_all.conversations, 'new conversation')}, ${in_all.sent_usd:,.2f} at list price."
     ]
     lines += _held_out(report)
@@ -349,6 +345,13 @@ def sentences(report: LedgerReport) -> list[str]:
             "saying so: what came in the last 10 seconds before that may be missing."
         )
     return lines
+
+
+def _days(report: LedgerReport) -> str:
+    """The days of a report, in words."""
+    if report.since == report.until:
+        return report.since
+    return f"{report.since} to {report.until}"
 
 
 def _counted(total: ReceiptTotals) -> list[str]:
@@ -529,15 +532,56 @@ def html_of(report: LedgerReport) -> str:
     """A report as a page to look at."""
     names = _joined(report.by)
     return page_of(
+        _days(report),
+        _figures(report),
         sentences(report),
-        PageTable(
-            f"By {names}",
-            (names, *headings(report)),
-            table_rows(report),
-            notes(report),
+        (
+            PageTable(
+                f"By {names}",
+                (names, *headings(report)),
+                table_rows(report),
+                notes(report),
+            ),
+            PageTable("Budgets", _BUDGET_HEADINGS, budget_rows(report)),
         ),
-        PageTable("Budgets", _BUDGET_HEADINGS, budget_rows(report)),
     )
+
+
+def _figures(report: LedgerReport) -> list[Figure]:
+    """The sums at the head of the page: first what was saved, if anything can be said of it."""
+    total = report.total
+    in_all = report.in_all
+    figures = []
+    if total.saved_share is not None:
+        share = abs(total.saved_share)
+        change = "less" if total.saved_usd >= 0 else "more"
+        figures.append(
+            Figure(
+                "Saved",
+                _dollars(total.saved_usd),
+                f"{share:.0%} {change} than {_dollars(total.raw_usd)} without ullage, reckoned",
+            )
+        )
+    figures += [
+        Figure("Cost", _dollars(in_all.sent_usd), "at list price, measured"),
+        Figure(
+            "Requests",
+            f"{in_all.requests:,}",
+            f"{_many(in_all.conversations, 'new conversation')}",
+        ),
+        Figure(
+            "Opened again",
+            f"{total.recalls:,}",
+            f"of what was set aside, for {_dollars(total.recall_usd)} of the cost, reckoned",
+        ),
+    ]
+    return figures
+
+
+def _dollars(usd: float) -> str:
+    """An amount; the sign stands before the currency."""
+    amount = f"${abs(usd):,.2f}"
+    return f"-{amount}" if usd < 0 and amount != "$0.00" else amount
 
 
 def json_of(report: LedgerReport) -> dict[str, Any]:

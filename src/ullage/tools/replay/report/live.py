@@ -27,13 +27,24 @@ from ullage.tools.replay.report.pages import page_of_session
 from ullage.tools.replay.stored import from_store
 from ullage.wires import FORMATS, Format
 
-__all__ = ["current", "live_page", "page_of_conversation", "window_of"]
+__all__ = [
+    "current",
+    "live_page",
+    "page_of_conversation",
+    "style_of_figures",
+    "window_of",
+]
+
+
+def style_of_figures() -> str:
+    """The style of a page that begins with figures, in light and dark."""
+    return _text("page.css") + _text("live.css")
 
 
 @cache
 def live_page() -> str:
     """The page that shows what goes through the proxy."""
-    style = _text("page.css") + _text("live.css")
+    style = style_of_figures()
     script = _text("live.js")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
