@@ -67,6 +67,12 @@ class Judge:
         return count
 
 
+def tokeniser() -> str:
+    """How the judge counts tokens: the encoding, or that it is estimated."""
+    is_exact = counter_for(JUDGE_MODEL).exact
+    return "o200k_base" if is_exact else "estimate of o200k_base"
+
+
 class Gates:
     """Watches one session over one run.
 
