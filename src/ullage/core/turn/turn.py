@@ -99,9 +99,11 @@ def turn(
     standing = standing_of(
         decision.resolution, request, settings, decision.joining
     )
-    cache.remember(history, decision.walk.records)
-    policy = decision.resolution.active.record
-    state = replace(state, policy_record=policy, ledger=stored.ledger)
+    # every conversation goes on from an empty one, and none may take over what decided there
+    if not history.transcript.is_at_root:
+        cache.remember(history, decision.walk.records)
+        policy = decision.resolution.active.record
+        state = replace(state, policy_record=policy, ledger=stored.ledger)
     return replace(
         _result(job, decision, decision.prepared.builder, state),
         events=(
@@ -252,6 +254,10 @@ def _store(
     outputs = (*set_aside, *walk.outputs.values())
     is_decided = bool(walk.records)
     transcript = job.history.transcript
+    if transcript.is_at_root:
+        # a record under the root would hold in every conversation
+        lost = yield from _commit(outputs, (), ledger)
+        return _Stored(ledger, lost)
     updated, notes = remember(transcript, walk.ledger, is_decided=is_decided)
     if not outputs and not is_decided:
         try:
