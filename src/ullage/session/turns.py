@@ -2,7 +2,7 @@
 
 begin        the session's account in its budget
 turn         on the cache, which is out of the state meanwhile
-look back    at what the prompt cache lost by it
+look back    at the breaks of the prompt cache
 finish       one assignment: what was decided, and the events of it
 claim        what the call can cost at most; where the budget is spent, the view is made once
 more, with the request to sum up
