@@ -144,7 +144,10 @@ def test_what_adds_to_a_history_elsewhere_is_paid_for_too(tmp_path):
     seen = []
     store = tmp_path / "kept.db"
     body = {"model": "gpt-5.4", "conversation": "c", "input": "Go on."}
-    with upstream(respond) as there, proxy(there, seen.append, store=str(store)) as url:
+    with (
+        upstream(respond) as there,
+        proxy(there, seen.append, store=str(store)) as url,
+    ):
         path = "/openai/v1/responses"
         assert post(url, body, path, {"Content-Type": "application/json"})
         settle(url)
