@@ -183,7 +183,7 @@ def reading(format, messages):
 
 
 def by_judge(format, messages):
-    return judged(format, messages).calls
+    return judged(format, messages).call_by_result
 
 
 def judged(format, messages):
@@ -234,11 +234,11 @@ def test_the_judge_agrees_with_repair(format, data):
         return
     ours, theirs = reading(format, messages).pairs, judged(format, messages)
     calls, asked = (
-        {*p.answers, *p.unanswered} & known for p in (ours, theirs)
+        {*p.result_by_call, *p.unanswered} & known for p in (ours, theirs)
     )
     if calls == asked:
-        assert of_clients(format, messages, ours.calls) == of_clients(
-            format, messages, theirs.calls
+        assert of_clients(format, messages, ours.call_by_result) == of_clients(
+            format, messages, theirs.call_by_result
         )
     else:
         assert asked < calls

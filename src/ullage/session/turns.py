@@ -1,12 +1,14 @@
 """A turn of a session: a view within its budget, and the state that follows from it.
 
-begin        the session's account in its budget
-turn         on the cache, which is out of the state meanwhile
-look back    at the breaks of the prompt cache
-finish       one assignment: what was decided, and the events of it
-claim        what the call can cost at most; where the budget is spent, the view is made once
-more, with the request to sum up
-send         the claim is under way
+In this order:
+
+    begin        the session's account in its budget
+    turn         on the cache, which is out of the state meanwhile
+    look back    at the breaks of the prompt cache
+    finish       one assignment: what was decided, and the events of it
+    claim        what the call can cost at most; where the budget is spent, the view is made once
+                 more, with the request to sum up
+    send         the claim is under way
 """
 
 from __future__ import annotations
