@@ -16,10 +16,17 @@ from secrets import randbits
 import click
 from msgspec import json as packed
 
-from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import empty, table
-from lab.fuzz.histories import FORMATS, case
-from lab.fuzz.tally import BATCH, Tally, add, be_quiet, seen_of, try_batch
+from lab.fuzz.histories import FORMATS
+from lab.fuzz.tally import (
+    BATCH,
+    Tally,
+    add,
+    be_quiet,
+    drawn,
+    seen_of,
+    try_batch,
+)
 from lab.fuzz.trial import try_case
 
 MOST_FINDINGS = 20
@@ -37,7 +44,12 @@ def run(
     begun, before = time.monotonic(), tally.tried
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         starts = count_from(tally.next, BATCH)
-        attempt = partial(try_batch, formats=formats, borders=tally.borders)
+        attempt = partial(
+            try_batch,
+            formats=formats,
+            borders=tally.borders,
+            policies=tally.policies,
+        )
         running = deque(
             pool.submit(attempt, tally.seed, next(starts))
             for _ in range(2 * jobs)
@@ -117,6 +129,12 @@ def say(tally: Tally, coverage: bool) -> None:
     help="With joined, seeded, changed histories.",
 )
 @click.option(
+    "--policies",
+    default=40,
+    show_default=True,
+    help="So many edit at random; 0: each history has one of its own.",
+)
+@click.option(
     "--wire", type=click.Choice(FORMATS), help="Histories of this wire alone."
 )
 @click.option(
@@ -131,6 +149,7 @@ def main(
     resume: Path | None,
     coverage: bool,
     borders: bool,
+    policies: int,
     wire: str | None,
     only: int | None,
 ) -> None:
@@ -139,13 +158,13 @@ def main(
     seed = randbits(32) if seed is None else seed
     formats = FORMATS if wire is None else (wire,)
     if only is not None:
-        one = (bordered if borders else case)(seed, only, formats)
+        one = drawn(seed, only, formats, borders=borders, policies=policies)
         click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))
         click.echo(
             f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}"
         )
         return
-    tally = Tally(seed, start, borders=borders)
+    tally = Tally(seed, start, borders=borders, policies=policies)
     if resume is not None and resume.exists():
         tally = packed.decode(resume.read_bytes(), type=Tally)
     run(tally, seconds, until, jobs, resume, formats)

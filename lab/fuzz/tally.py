@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lab.fuzz.borders import bordered
 from lab.fuzz.coverage import Row, rows_of
@@ -28,6 +29,8 @@ class Tally(Struct):
         seen: histories by format, rule, feature and kind of edit, joined by ``|``.
         found: numbers of histories, and what is wrong with each.
         borders: the histories are those of `fuzz.borders`.
+        policies: so many policies edit at random, or 0: each history has one of its own. What a
+            policy shows of its samples takes longer to work out than most histories to try.
     """
 
     seed: int
@@ -39,11 +42,28 @@ class Tally(Struct):
     seen: dict[str, int] = field(default_factory=dict)
     found: list[tuple[int, list[str]]] = field(default_factory=list)
     borders: bool = False
+    policies: int = 0
 
 
 def be_quiet() -> None:
     """Say nothing of the edits: there are millions. For a process of our own."""
     logging.getLogger("ullage").setLevel(logging.CRITICAL)
+
+
+def drawn(
+    seed: int,
+    number: int,
+    formats: Sequence[str] = FORMATS,
+    *,
+    borders: bool,
+    policies: int,
+) -> Case:
+    """History ``number`` of a seed, as a tally with these settings tries it."""
+    make = bordered if borders else case
+    one = make(seed, number, formats)
+    if policies and one.policy:
+        one = replace(one, policy=1 + one.policy % policies)
+    return one
 
 
 def try_batch(
@@ -53,13 +73,15 @@ def try_batch(
     formats: Sequence[str] = FORMATS,
     *,
     borders: bool = False,
+    policies: int = 0,
 ) -> Tally:
     """Histories ``start`` to ``start + count``, with the shapes of `fuzz.borders` if asked."""
-    tally = Tally(seed, start + count, count, borders=borders)
-    make = bordered if borders else case
+    tally = Tally(
+        seed, start + count, count, borders=borders, policies=policies
+    )
     edits, seen = Counter[str](), Counter[Row]()
     for number in range(start, start + count):
-        one = make(seed, number, formats)
+        one = drawn(seed, number, formats, borders=borders, policies=policies)
         tried = try_case(one)
         tally.refused += tried.refused
         tally.held += (

@@ -11,7 +11,14 @@ from lab.fuzz.coverage import every_row as rows
 from lab.fuzz.histories import FORMATS, NUMBERED, case
 from lab.fuzz.illegal_mutants import ILLEGAL_MUTANTS, LEGAL
 from lab.fuzz.mutants import MUTANTS, caught
-from lab.fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
+from lab.fuzz.tally import (
+    Tally,
+    add,
+    drawn,
+    is_trivial,
+    seen_of,
+    try_batch,
+)
 from lab.fuzz.trial import try_case
 from lab.returned import problems
 from ullage.wires.rules import problem as _problem
@@ -85,6 +92,17 @@ def test_batches_add_up_whatever_their_size():
         whole.held,
     )
     assert parts.seen == whole.seen
+
+
+def test_many_histories_are_edited_by_few_policies():
+    few = [
+        drawn(SEED, number, borders=False, policies=3) for number in range(60)
+    ]
+    assert {one.policy for one in few} == {0, 1, 2, 3}
+    for one in few:
+        own = case(SEED, one.number)
+        assert one.messages == own.messages
+        assert bool(one.policy) == bool(own.policy)
 
 
 def test_a_history_without_an_edit_is_trivial():
