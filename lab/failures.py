@@ -340,7 +340,7 @@ _ROWS = (
     (
         "control f34",
         "core/turn/engine.py",
-        "        _refuse(window, has_guard=walk.policy.guard is not None)\n",
+        "        _check_limit(window, has_guard=walk.policy.guard is not None)\n",
         "        pass\n",
     ),
     (
@@ -469,7 +469,7 @@ _ROWS = (
     (
         "pairing f09",
         "core/history/pairing.py",
-        "call = next(call for call in fits if call.batch == fits[-1].batch)",
+        "call = next(call for call in fits if call.group == fits[-1].group)",
         "call = fits[-1]",
     ),
     (

@@ -343,7 +343,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("summarised messages are visible", rendering, "layout", _whole),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
-    Mutant("what does not fit is sent", engine, "_refuse", _always(None)),
+    Mutant("what does not fit is sent", engine, "_check_limit", _always(None)),
     # the emergency
     Mutant("the guard sleeps", emergency, "_plan", _always(((), 0))),
     Mutant("a run begins one message early", emergency, "reach", _split),

@@ -28,21 +28,43 @@ from lab.replay.framed import FRAME_NAMES
 from lab.replay.many import SERVED, TRIED, Tried
 from lab.replay.service import Serviced
 from lab.replay.split import SIDES, Side, is_on
-from ullage.core.errors import UllageError
+from ullage.core.errors import ConfigError, UllageError, did_you_mean
 from ullage.documents import NAMES
 from ullage.tools.cli import replay as users
 from ullage.tools.cli._options import print_json
 from ullage.tools.cli._page import save, typed
 from ullage.tools.replay.calls import Room, label_of
+from ullage.tools.replay.policies import policy_named
 from ullage.tools.replay.report.pages import page_of_replays
 from ullage.tools.replay.rows import rows_of
+
+
+def _policies(
+    context: Any, parameter: Any, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The policies as they are typed; looked up here, so that a mistake is told at once."""
+    for value in values:
+        if ":" in value:
+            try:
+                policy_named(value)
+            except ConfigError as error:
+                raise click.BadParameter(str(error)) from None
+        elif value not in (*NAMES, *FRAME_NAMES):
+            question = did_you_mean(value, (*NAMES, *FRAME_NAMES))
+            listed = ", ".join((*NAMES, *FRAME_NAMES))
+            raise click.BadParameter(
+                f"{value!r} is not known. {question}Use one of {listed}, or module:name."
+            )
+    return values
+
 
 _POLICIES = click.Option(
     ["--policy", "policies"],
     multiple=True,
-    type=click.Choice((*NAMES, *FRAME_NAMES)),
+    callback=_policies,
     metavar="NAME",
-    help=f"A policy to try: {', '.join(NAMES)}. To compare with, the frame: {', '.join(FRAMES)}; "
+    help=f"A policy to try: {', '.join(NAMES)}, or module:name of your own. "
+    f"To compare with, the frame: {', '.join(FRAMES)}; "
     f"and what must lose: {', '.join(ADVERSARIES)}.",
 )
 _SPLIT = click.Option(

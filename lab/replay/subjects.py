@@ -7,16 +7,16 @@ from typing import Any
 
 from lab.replay.adversaries import ADVERSARIES
 from lab.replay.chooser import SessionPages
-from lab.replay.frame import frame
+from lab.replay.frame import FRAMES, frame
 from lab.replay.past import Frame, Memo, PageLibrary, Past, budget_of
 from lab.replay.story import Story
 from ullage.core.errors import OverLimitError
 from ullage.core.values.usage import Usage
-from ullage.documents import NAMES, preset
 from ullage.tools.replay.calls import request_of, session_for
 from ullage.tools.replay.cost.prefix import head_of
 from ullage.tools.replay.evidence.demands import Demands
 from ullage.tools.replay.gates import Judge
+from ullage.tools.replay.policies import policy_named
 from ullage.tools.replay.readers import Run
 from ullage.wires import FORMATS
 
@@ -50,9 +50,9 @@ class SessionSubject:
     """
 
     def __init__(self, run: Run, window_tokens: int, policy: str) -> None:
-        """Judge a preset on a run."""
+        """Judge a preset, or a policy of one's own, on a run."""
         self._run = run
-        self._session = session_for(run, preset(policy), window_tokens)()
+        self._session = session_for(run, policy_named(policy), window_tokens)()
         self.library = SessionPages(self._session)
         self._judge, self._wire = Judge(), FORMATS[run.format]
         self._head_tokens = self._judge.text(head_of(run.request))
@@ -73,7 +73,7 @@ class SessionSubject:
 def subject_for(
     run: Run, window_tokens: int, policy: str, demands: Demands
 ) -> SessionSubject | FrameSubject:
-    """What to judge under this name: a preset, a policy of the frame or an adversary.
+    """What to judge under this name: a policy of a session, of the frame, or an adversary.
 
     Args:
         run: the recording.
@@ -81,8 +81,10 @@ def subject_for(
         policy: its name.
         demands: what the run will demand; only the oracle looks.
     """
-    if policy in NAMES:
-        return SessionSubject(run, window_tokens, policy)
-    return FrameSubject(
-        run, window_tokens, ADVERSARIES.get(policy) or frame(policy, demands)
-    )
+    if policy in FRAMES or policy in ADVERSARIES:
+        return FrameSubject(
+            run,
+            window_tokens,
+            ADVERSARIES.get(policy) or frame(policy, demands),
+        )
+    return SessionSubject(run, window_tokens, policy)

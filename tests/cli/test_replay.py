@@ -227,8 +227,6 @@ from ullage.policy import Policy
 
 def keep():
     return Policy(name="keeps-all")
-
-number = 5
 """
 
 
@@ -242,13 +240,8 @@ def test_a_policy_of_ones_own_is_tried_as_module_and_name(
     (row,) = ran.json["rows"]
     assert row["policy"] == "mine:keep"
     assert row["tokens"] == row["raw_tokens"]
-    for name, words_of_error in (
-        ("mine:none", "has no 'none'"),
-        ("mine:number", "it is a int, no Policy"),
-        ("nowhere:keep", "cannot be imported"),
-        ("defalt", "Did you mean 'default'?"),
-    ):
-        assert words_of_error in told(ullage(*words, "--policy", name))
+    mistyped = ullage(*words, "--policy", "defalt")
+    assert "Did you mean 'default'?" in told(mistyped)
 
 
 def test_results_of_an_own_policy_are_kept_until_it_is_changed(

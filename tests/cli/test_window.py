@@ -5,8 +5,15 @@ import json
 import pytest
 
 from tests.cli.terminal import ullage
-from tests.session.test_deciding import fit, gone, shown
+from tests.session.test_deciding import (
+    fit,
+    gone,
+    messages_of,
+    new_session,
+    shown,
+)
 from tests.session.test_stored import talked
+from ullage import Usage
 from ullage.tools.cli import decide, window  # noqa: F401
 
 
@@ -86,3 +93,82 @@ def test_what_was_not_typed_as_it_should_be(agent, tmp_path):
     ):
         ran = ullage(*words, *store)
         assert (ran.status, said in ran.err) == (status, True), ran.err
+
+
+LONG_TOOL = (
+    "mcp__a_server_with_a_long_name__search_the_code_of_all_repositories"
+)
+
+
+@pytest.fixture(scope="module")
+def long_named(tmp_path_factory):
+    """A store whose tools have names as long as those of MCP servers."""
+    path = tmp_path_factory.mktemp("long") / "kept.db"
+    written = json.dumps(messages_of("anthropic", 12))
+    names = json.loads(written.replace('"bash"', f'"{LONG_TOOL}"'))
+    session = new_session("anthropic", store=path)
+    for length in range(1, len(names) + 1, 2):
+        view = fit(session, "anthropic", names[:length])
+        view.observe(
+            Usage(fresh_tokens=session._newest.tokens, output_tokens=9)
+        )
+    session.close()
+    return "--store", str(path)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("words", [("last",), ("last", "--all")])
+def test_a_long_name_of_a_tool_breaks_no_table(long_named, width, words):
+    env = {"COLUMNS": str(width)}
+    text = ullage("window", *words, *long_named, env=env).text
+    table = text.split("\nBatches, ")[0].splitlines()
+    while not table[0].startswith("name "):
+        del table[0]
+    assert max(map(len, table)) <= width
+    headings = table[0].split()
+    assert headings[:3] == ["name", "role", "what"]
+    characters = [line for line in table if " result " in line]
+    assert characters
+    what = table[0].index("what")
+    size = table[0].index("char")
+    folded = "".join(line[what:size].strip() for line in table)
+    assert LONG_TOOL in folded.replace(" ", "")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_record_and_the_list_are_as_wide_as_the_terminal(
+    long_named, width
+):
+    env = {"COLUMNS": str(width)}
+    why = ullage("window", "--why", *long_named, env=env).text
+    (heading,) = [
+        n for n, line in enumerate(why.splitlines()) if line.startswith("tool")
+    ]
+    tables = why.splitlines()[heading:]
+    assert max(map(len, tables[:-3])) <= width
+    for command in ("window", "ls"):
+        listed = ullage(command, *long_named, env=env).text
+        assert max(map(len, listed.splitlines())) <= width
+
+
+def test_a_batch_is_called_as_the_record_calls_it(agent):
+    _, _, store = agent
+    told = ullage("window", "last", *store).text
+    assert ": by ullage (record): " not in told
+    assert "  by ullage (record): " in told
+
+
+def test_two_stores_are_refused_by_every_command_that_takes_one(
+    agent, tmp_path
+):
+    _, _, (_, address) = agent
+    other = str(tmp_path / "other.db")
+    for command in ("ls", "last", "report", "window"):
+        ran = ullage(command, address, "--store", other)
+        assert ran.status == 1
+        assert f"two stores were given, {address!r}" in ran.err
+        assert f"--store {other!r}. Give one of them." in ran.err
+    listed = ullage("ls", address, "--store", address)
+    assert listed.status == 0
+    usual = {"ULLAGE_STORE": other}
+    assert ullage("ls", address, env=usual).text == listed.text

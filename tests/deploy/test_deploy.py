@@ -106,7 +106,7 @@ def test_the_compose_file_starts_proxies_on_one_store():
     proxy = COMPOSE["services"]["proxy"]
     config = settings_of(proxy["environment"])
     assert (config.listen, config.workers, config.log) == (
-        "0.0.0.0:8484",
+        "0.0.0.0:8787",
         2,
         True,
     )
@@ -144,7 +144,7 @@ def test_what_is_asked_for_health_answers(tmp_path):
     deployment = (CHART / "templates" / "proxy.yaml").read_text()
     probes = set(re.findall(r"path: (/\S+?),", deployment))
     (by_compose,) = re.findall(
-        r"8484(/[\w/]+)", str(COMPOSE["services"]["proxy"]["healthcheck"])
+        r"8787(/[\w/]+)", str(COMPOSE["services"]["proxy"]["healthcheck"])
     )
     assert probes == {"/_ullage/health", "/_ullage/ready"}
     with (
@@ -190,7 +190,7 @@ def test_the_chart_starts_proxies_that_end_their_replies(chart):
         if "valueFrom" in each
     }
     config = settings_of(plain)
-    assert (config.listen, config.workers) == ("0.0.0.0:8484", 2)
+    assert (config.listen, config.workers) == ("0.0.0.0:8787", 2)
     assert config.blobs == "s3://bucket/ullage"
     assert secret == {
         "ULLAGE_STORE": {

@@ -43,7 +43,7 @@ def proxy_on(machine, there, server):
     names = ("anthropic", "openai", "gemini")
     return started(
         there,
-        f"--listen={machine.address}:8484",
+        f"--listen={machine.address}:8787",
         *(f"--upstream={name}={provider}" for name in names),
         f"--store=postgresql://ullage@{machine.here(214)}:{server.port}/postgres",
         within=machine.within,

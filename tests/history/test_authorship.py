@@ -43,7 +43,7 @@ def called(tool, author="model"):
 def test_a_tool_that_asks_the_user_brings_the_users_words(tool, author, words):
     transcript = called(tool)
     assert transcript.author(2, 0) == author
-    assert transcript.words(2, 0) == words
+    assert transcript.user_words(2, 0) == words
     assert transcript.may_shorten(2, 0) is (author == "tool")
     assert transcript.call_index(2, 0) == 1
     assert transcript.call_for(2, 0).name == tool
@@ -69,12 +69,12 @@ def test_a_wire_tells_the_rest():
             "assistant", (Text("well"), Opaque("y", "{}", 1, author="tool"))
         ),
     )
-    assert [transcript.words(0, number) for number in range(3)] == [
+    assert [transcript.user_words(0, number) for number in range(3)] == [
         "hello",
         "",
         "hi",
     ]
-    assert transcript.words(1, 0) == ""
+    assert transcript.user_words(1, 0) == ""
     assert transcript.author(0, 0) == "user"
     assert transcript.author(1, 0) == "model"
     assert transcript.author(1, 1) == "tool"

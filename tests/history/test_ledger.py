@@ -100,6 +100,24 @@ def test_a_record_that_cannot_be_read_here_is_passed_over():
     assert Ledger().with_records(odd).at(KEY) == Entry()
 
 
+def test_a_batch_behind_one_that_cannot_be_read_keeps_its_number():
+    """Names and undos of batches are by number, so every version has to count alike."""
+    newer = Record(KEY, "batch", 0, b"\xc1")
+    _, records = written([(KEY, BATCH), (KEY, BATCH)])
+    stored = (newer, records[1])
+    ledger = Ledger().with_records(stored)
+    assert ledger.at(KEY).batches[1] == BATCH
+    assert ledger.merged(stored) == (ledger, frozenset())
+    _, following = ledger.with_batch(KEY, BATCH)
+    assert following.n == 2
+    assert records_since(ledger, Ledger()) == (records[1],)
+    merged, waiting = merge_records(ledger, (following,))
+    assert merged.at(KEY).batches[1:] == (BATCH, BATCH)
+    assert waiting == ()
+    far = Record(KEY, "batch", 10**12, records[1].data)
+    assert Ledger().with_records((newer, far)).at(KEY) == Entry()
+
+
 def test_what_went_along_goes_with_the_records_of_a_host():
     note = Decision(verb="note", text="Be kind.", origin="c7k2m9xqa")
     ledger, decided = Ledger().with_decision(KEY, note)

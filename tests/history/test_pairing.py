@@ -32,12 +32,12 @@ def paired(*words, **more):
     pairs = Pairing()
     for at, word in enumerate(words):
         if word == ".":
-            pairs.speaker(is_model=False)
-            pairs.speaker(is_model=True)
+            pairs.begin_message(is_model=False)
+            pairs.begin_message(is_model=True)
         elif word[0] == "?":
-            pairs.call((at, 0), word[1:], **more)
+            pairs.add_call((at, 0), word[1:], **more)
         else:
-            pairs.result(
+            pairs.add_result(
                 (at, 0),
                 word[1:].rstrip("!"),
                 is_placeholder=word.endswith("!"),
@@ -62,12 +62,12 @@ def paired(*words, **more):
 )
 def test_a_result_answers_the_newest_open_call_of_its_id(words, answers):
     pairs = paired(*words.split())
-    assert pairs.calls == {
+    assert pairs.call_by_result == {
         (result, 0): (call, 0) for result, call in answers.items()
     }
     assert {
-        call: result for result, call in pairs.calls.items()
-    } == pairs.answers
+        call: result for result, call in pairs.call_by_result.items()
+    } == pairs.result_by_call
 
 
 def test_what_is_left_over_is_a_second_result_or_a_stray():
@@ -84,10 +84,10 @@ def test_what_is_left_over_is_a_second_result_or_a_stray():
 
 def test_a_reference_may_stand_for_the_call_of_any_result():
     pairs = Pairing()
-    pairs.result((0, 0), "x")
-    pairs.reference()
-    pairs.result((1, 0), "x")
-    pairs.result((2, 0), "y", is_free=True)
+    pairs.add_result((0, 0), "x")
+    pairs.add_reference()
+    pairs.add_result((1, 0), "x")
+    pairs.add_result((2, 0), "y", is_free=True)
     assert pairs.strays == {(0, 0)}
 
 
@@ -129,10 +129,10 @@ def test_calls_of_one_message_or_reply_are_answered_in_order(
 def test_a_copy_is_fed_on_its_own():
     pairs = paired("?x", "?y")
     before, other = copy.deepcopy(pairs), pairs.copy()
-    other.speaker(is_model=True)
-    other.result((2, 0), "x")
-    other.call((3, 0), "x")
-    other.reference()
+    other.begin_message(is_model=True)
+    other.add_result((2, 0), "x")
+    other.add_call((3, 0), "x")
+    other.add_reference()
     assert pairs == before
     assert other != before
 
@@ -161,18 +161,18 @@ def by_transcript(format, messages):
     pairs = transcript._pairs
     assert all(
         transcript.call_index(*result) == call[0]
-        for result, call in pairs.calls.items()
+        for result, call in pairs.call_by_result.items()
         if result in at
     )
     return {
         at[result]: at[call]
-        for result, call in pairs.calls.items()
+        for result, call in pairs.call_by_result.items()
         if result in at
     }
 
 
 def by_repair(format, messages):
-    return reading(format, messages).pairs.calls
+    return reading(format, messages).pairs.call_by_result
 
 
 def reading(format, messages):
@@ -183,7 +183,7 @@ def reading(format, messages):
 
 
 def by_judge(format, messages):
-    return judged(format, messages).calls
+    return judged(format, messages).call_by_result
 
 
 def judged(format, messages):
@@ -234,11 +234,11 @@ def test_the_judge_agrees_with_repair(format, data):
         return
     ours, theirs = reading(format, messages).pairs, judged(format, messages)
     calls, asked = (
-        {*p.answers, *p.unanswered} & known for p in (ours, theirs)
+        {*p.result_by_call, *p.unanswered} & known for p in (ours, theirs)
     )
     if calls == asked:
-        assert of_clients(format, messages, ours.calls) == of_clients(
-            format, messages, theirs.calls
+        assert of_clients(format, messages, ours.call_by_result) == of_clients(
+            format, messages, theirs.call_by_result
         )
     else:
         assert asked < calls
@@ -366,6 +366,6 @@ def test_in_responses_an_id_is_that_of_one_type_of_call():
     transcript = Transcript(b"")
     for item in items:
         transcript.append(FORMATS["openai-responses"].parse(item, "item"), b"")
-    assert transcript._pairs.calls == answers
+    assert transcript._pairs.call_by_result == answers
     assert by_repair("openai-responses", items) == answers
     assert by_judge("openai-responses", items) == answers

@@ -60,7 +60,7 @@ def test_what_sets_a_message_apart():
     assert marks(MESSAGE) == ["media"]
     assert marks(bound, begins=True) == ["begins", "bound"]
     assert has_bound_reasoning(bound)
-    assert marks(Message("system", (Text("be brief"),))) == ["pinned"]
+    assert marks(Message("system", (Text("be brief"),))) == ["permanent"]
     assert marks(Message("user", (Text("go on"),))) == ["asks"]
 
 

@@ -301,11 +301,12 @@ def test_who_wrote_and_who_reads_goes_by_the_call_of_a_result():
 def test_the_words_of_the_user_are_found_wherever_they_stand():
     transcript = taken_in(asked("AskUser"))
     words = [
-        transcript.words(*spot) for spot in ((0, 0), (1, 0), (2, 0), (2, 1))
+        transcript.user_words(*spot)
+        for spot in ((0, 0), (1, 0), (2, 0), (2, 1))
     ]
     assert words == ["Begin.", "", "yes", "Go on."]
-    assert transcript.newest_words(3) == 2
-    assert transcript.newest_words(2) == 0
+    assert transcript.newest_user_words(3) == 2
+    assert transcript.newest_user_words(2) == 0
     assert not transcript.may_shorten(2, 0)
     assert taken_in(asked("query")).may_shorten(2, 0)
 

@@ -162,6 +162,21 @@ def test_where_the_window_is_nearly_full_it_is_joined_and_not_condensed():
     assert session.events[0].kind == "joined"
 
 
+@every_format
+def test_a_request_that_says_nothing_yet_decides_nothing_of_others(format):
+    """Every conversation goes on from an empty one: what is recorded there would hold in all."""
+    turns = steps(10, thought=True)
+    empty = request(format, [])
+    empty[KEYS[format]] = []
+    session = Session(MODELS[format], format=format, limits=ROOMY)
+    session.fit(empty)
+    assert session.news() == ()
+    cold = Session(MODELS[format], format=format, limits=ROOMY)
+    asked = request(format, turns, model=MODELS[format])
+    assert session.fit(asked) == cold.fit(asked)
+    assert session.state.ledger == cold.state.ledger
+
+
 # ── a beginning ──────────────────────────────────────────────────────────────────────────
 
 SEEDS = {

@@ -12,6 +12,7 @@ from ullage.core.history.outline import file_in
 from ullage.core.values.cache_breaks import PARTIES, CacheBreak
 from ullage.session.stored.conversation import conversation
 from ullage.session.stored.why import causes_of, server_of, why_of
+from ullage.tools.replay.report.why import batches_of
 
 
 def talked(path, provider):
@@ -97,6 +98,28 @@ def test_a_batch_tells_what_it_cut_though_a_later_one_took_it_out(
         assert note.author == "ullage (large result)"
         assert (note.texts, note.tools) == (1, ("count",))
         assert note.fewer_tokens > 0
+
+
+def test_the_texts_of_the_batches_add_up_to_what_left(tmp_path, monkeypatch):
+    """A result that was cut first and set aside later left once."""
+    limits = Limits(window_tokens=32_000, output_reserve_tokens=1_000)
+    session = Session(CLAUDE, limits=limits, store=tmp_path / "kept.db")
+    agent = Agent(session, Provider().watch(monkeypatch))
+    for turn in range(14):
+        agent.turn(tools=[tool("count")])
+        rows = [
+            {"id": number, "name": f"barrel {number} of {turn}, a cask"}
+            for number in range(600)
+        ]
+        agent.messages[-2]["content"][0]["name"] = "count"
+        agent.messages[-1]["content"][0]["content"] = json.dumps(rows)
+    stored = conversation(session.store, "")
+    notes = why_of(stored).batches
+    assert sum(note.cut_before for note in notes) > 0
+    gone = [leaf for leaf in stored.leaves() if leaf.batch]
+    assert sum(note.texts for note in notes) == len(gone)
+    lines = list(batches_of(why_of(stored), str))
+    assert any("that had been cut before" in line for line in lines)
 
 
 def test_what_left_is_told_by_tool_and_file_and_adds_up(told):

@@ -235,7 +235,7 @@ def test_a_secret_in_the_reason_of_an_approval_is_in_no_account():
         redact=lambda text: text.replace("sk-live-77", "[secret]"),
     )
     assert (
-        builder.window.transcript.words(0, 0)
+        builder.window.transcript.user_words(0, 0)
         == "not approved: It shows [secret]."
     )
     assert json.loads(builder.window.transcript.leaf((0, 0, 0)).text)[

@@ -333,6 +333,26 @@ def test_signed_arguments_stay():
     assert "these arguments are signed" in refused(fitted(calls, turns=turns))
 
 
+def test_what_stands_beside_the_texts_of_a_block_stays():
+    def frames(window, /):
+        return [replaced(window, (0, 1, 0), "gone")]
+
+    document = {
+        "type": "document",
+        "title": "Minutes",
+        "source": {"type": "text", "media_type": "text/plain", "data": OUTPUT},
+    }
+    policy = Policy(name="trial-1", under_pressure=(frames,))
+    session = Session(histories.MODEL["anthropic"], policy=policy)
+    messages = [{"role": "user", "content": [document]}]
+    view = session.fit(histories.request("anthropic", messages))
+    reason = "a block keeps what stands beside its texts"
+    assert reason in refused((session, view))
+    assert not any(
+        entry.batches for entry in session.state.ledger.entries.values()
+    )
+
+
 def test_a_place_of_no_history_is_told():
     def nowhere(window, /):
         cut = replaced(window, results(window)[0])

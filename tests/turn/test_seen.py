@@ -8,7 +8,7 @@ from ullage.core.history.ledger import Ledger, PolicyRecord, RequestRecord
 from ullage.core.turn.active_policy import ActivePolicy, PolicyResolution
 from ullage.core.turn.caches import SessionCache
 from ullage.core.turn.request import read
-from ullage.core.turn.seen import noted
+from ullage.core.turn.seen import with_request
 from ullage.wires import ALL_FORMATS
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
@@ -29,7 +29,7 @@ def kept(choice, *, tools=TOOLS, recall=True, ledger=None):
         ActivePolicy(PolicyRecord("default", recall=recall)),
         ledger or Ledger(),
     )
-    after = noted(
+    after = with_request(
         resolution, line, request, Session("claude-sonnet-4-5").settings
     )
     key = line.transcript.decision_key(len(line.transcript))

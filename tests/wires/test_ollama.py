@@ -107,26 +107,26 @@ def test_a_server_that_cuts_the_prompt_is_told_of_at_the_third_reply():
 
 def test_a_result_that_names_nothing_answers_the_first_call_that_waits():
     pairs = Pairing()
-    pairs.speaker(is_model=True)
-    pairs.call((0, 0), "", "run")
-    pairs.call((0, 1), "call_1", "look")
-    pairs.call((0, 2), "", "run")
-    pairs.speaker(is_model=False)
-    assert pairs.result((1, 0), "call_1", "") == (0, 1)
-    assert pairs.result((2, 0), NAMELESS) == (0, 0)
-    assert pairs.result((3, 0), NAMELESS) == (0, 2)
-    assert pairs.result((4, 0), NAMELESS) is None
+    pairs.begin_message(is_model=True)
+    pairs.add_call((0, 0), "", "run")
+    pairs.add_call((0, 1), "call_1", "look")
+    pairs.add_call((0, 2), "", "run")
+    pairs.begin_message(is_model=False)
+    assert pairs.add_result((1, 0), "call_1", "") == (0, 1)
+    assert pairs.add_result((2, 0), NAMELESS) == (0, 0)
+    assert pairs.add_result((3, 0), NAMELESS) == (0, 2)
+    assert pairs.add_result((4, 0), NAMELESS) is None
     assert pairs.strays == {(4, 0)}
 
 
 def test_nor_any_call_of_an_earlier_reply():
     pairs = Pairing()
     for at in (0, 2):
-        pairs.speaker(is_model=True)
-        pairs.call((at, 0), "", "run")
-        pairs.speaker(is_model=False)
-    assert pairs.result((3, 0), NAMELESS) == (2, 0)
-    assert pairs.result((4, 0), NAMELESS) is None
+        pairs.begin_message(is_model=True)
+        pairs.add_call((at, 0), "", "run")
+        pairs.begin_message(is_model=False)
+    assert pairs.add_result((3, 0), NAMELESS) == (2, 0)
+    assert pairs.add_result((4, 0), NAMELESS) is None
 
 
 @pytest.mark.parametrize("bare", [True, False])

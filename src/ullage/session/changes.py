@@ -25,7 +25,7 @@ from ullage.core.values.events import Event
 from ullage.session.state import SessionState
 from ullage.session.telling import OnEvent, tell
 
-Change: TypeAlias = tuple[SessionState, Sequence[Event]]
+Transition: TypeAlias = tuple[SessionState, Sequence[Event]]
 """The next state, and the events that it causes."""
 
 
@@ -44,7 +44,7 @@ class ChangeMixin:
         """
         self._change(lambda state: (state, (event,)))
 
-    def _change(self, change: Callable[[SessionState], Change]) -> None:
+    def _change(self, change: Callable[[SessionState], Transition]) -> None:
         """Replace the state by what a function makes of it, in one assignment, and emit its events.
 
         The function is given the state as it is then, so that nothing of what another thread

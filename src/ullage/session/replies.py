@@ -12,7 +12,7 @@ from ullage.core.turn.observing import observe
 from ullage.core.values.effects import Commit, Record, Steps
 from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.usage import Usage
-from ullage.session.changes import Change
+from ullage.session.changes import Transition
 from ullage.session.decisions.successor import rows_of
 from ullage.session.prompt_cache.breaks import answered
 from ullage.session.provider import reports
@@ -71,7 +71,7 @@ class ReplyMixin(TurnMixin):
         if prior.cache is not None:
             prior.cache.observed(transcript, info.key)
 
-        def count(state: SessionState) -> Change:
+        def count(state: SessionState) -> Transition:
             next_state, warnings = learn_from(
                 state, info, report.usage.sent_tokens or None
             )
@@ -119,7 +119,7 @@ class ReplyMixin(TurnMixin):
             info, window, estimate, ledger, now_s, is_reported=False
         )
 
-        def leave_uncounted(state: SessionState) -> Change:
+        def leave_uncounted(state: SessionState) -> Transition:
             next_state, warnings = learn_from(
                 state, info, report.input_tokens or None
             )

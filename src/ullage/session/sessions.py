@@ -352,6 +352,35 @@ class _Sessions(Portable, Generic[S]):
         spent = Spent(usage=usage, cost_usd=cost_usd(usage, lookup(model)))
         ReceiptWriter(self.store, tenant, client).paid_beside(spent, model)
 
+    def pay_as_it_came(
+        self,
+        usage: Usage,
+        model: str,
+        wire: str,
+        *,
+        tenant: str,
+        client: str,
+        is_reported: bool = True,
+    ) -> None:
+        """Put into the receipts what a request came to that no session fitted: it saved nothing.
+
+        Args:
+            usage: what its reply came to; an estimate where nothing was reported.
+            model: that was asked.
+            wire: the name of its wire.
+            tenant: whose request it was.
+            client: the program that asked.
+            is_reported: whether its provider reported the usage.
+        """
+        self._write_in_time()
+        receipts = ReceiptWriter(
+            self.store, tenant, client, session=self._saved
+        )
+        receipts.paid_as_it_came(usage, model, wire, is_reported=is_reported)
+
+    def _write_in_time(self) -> None:
+        """Have receipts written without a reply that follows, where an event loop runs."""
+
     def run(self, steps: Steps[T], tenant: str) -> Any:
         """Do what steps ask of the store.
 
@@ -438,6 +467,12 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
         from ullage.session.receipts.timer import write_now
 
         await write_now(self.store)
+
+    def _write_in_time(self) -> None:
+        # it imports asyncio
+        from ullage.session.receipts.timer import write_in_time
+
+        write_in_time(self.store)
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""

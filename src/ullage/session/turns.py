@@ -1,9 +1,14 @@
 """A turn of a session: a view within its budget, and the state that follows from it.
 
-begin ─▶ turn ─▶ look back ─▶ finish ─▶ claim ─▶ send
-│                    │         └ the budget is spent: once more, with the request to sum up
-└ on the cache, which is out of the state meanwhile
-└ one assignment: what was decided, and the events of it
+In this order:
+
+    begin        the session's account in its budget
+    turn         on the cache, which is out of the state meanwhile
+    look back    at the breaks of the prompt cache
+    finish       one assignment: what was decided, and the events of it
+    claim        what the call can cost at most; where the budget is spent, the view is made once
+                 more, with the request to sum up
+    send         the claim is under way
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from ullage.core.turn.filling import Asking
 from ullage.core.turn.state import TurnResult
 from ullage.core.turn.turn import turn
 from ullage.core.values.effects import Steps
-from ullage.session.changes import Change
+from ullage.session.changes import Transition
 from ullage.session.copies import CopyMixin
 from ullage.session.decisions.deciding import DecisionMixin, with_records
 from ullage.session.decisions.successor import following_of, go_along
@@ -93,7 +98,7 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
         except StoreError:
             return False  # nothing hangs on it: it is tried with the next view
 
-        def follow(state: SessionState) -> Change:
+        def follow(state: SessionState) -> Transition:
             return replace(
                 with_records(state, records), following=following
             ), ()
@@ -172,7 +177,7 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
             limit_tokens = error.limit_tokens
 
             # nothing fits what a refusal left: it must not stand in the way of the next request
-            def forget(state: SessionState) -> Change:
+            def forget(state: SessionState) -> Transition:
                 return state.without_room(limit_tokens, model_name), ()
 
             self._change(forget)
@@ -205,10 +210,10 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
             newest.working.count()
 
     def _finish(
-        self, result: TurnResult, view: RequestInfo | None = None
+        self, result: TurnResult, info: RequestInfo | None = None
     ) -> RequestInfo:
         """Make the result of a turn the session's newest state."""
-        info = view or RequestInfo(result)
+        info = info or RequestInfo(result)
         spent = Spent()
         if self._summaries is not None:
             kinds = [event.kind for event in result.events]
@@ -216,7 +221,7 @@ class TurnMixin(DecisionMixin, CopyMixin, HostMixin, ReadMixin):
             spent = self._summaries.take(is_refused=is_refused)
         info.is_undercounted = result.lesson.short_replies >= SHORT_REPLIES
 
-        def finish(state: SessionState) -> Change:
+        def finish(state: SessionState) -> Transition:
             next_state = state.with_persisted(result.state).with_spent(spent)
             next_state = replace(next_state, cache=result.cache, newest=info)
             return next_state, result.events

@@ -26,13 +26,14 @@ from ullage.core.history.raw import field
 from ullage.core.values.model_names import plain_name
 from ullage.core.values.toolset import ToolSpec
 from ullage.wires.anthropic.wire import WIRE as ANTHROPIC
-from ullage.wires.base import MARKERS, stream_in
+from ullage.wires.base import MARKERS
 from ullage.wires.bedrock_converse.wire import WIRE as BEDROCK_CONVERSE
 from ullage.wires.format import WireFormat
 from ullage.wires.gemini.wire import WIRE as GEMINI
 from ullage.wires.ollama.wire import WIRE as OLLAMA
 from ullage.wires.openai_chat.wire import WIRE as OPENAI_CHAT
 from ullage.wires.openai_responses.wire import WIRE as OPENAI_RESPONSES
+from ullage.wires.streams import stream_in
 from ullage.wires.wire import Wire
 
 __all__ = [

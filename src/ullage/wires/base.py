@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from ullage.core.history import canon
 from ullage.core.history.raw import (
     as_json,
     field,
@@ -219,7 +217,7 @@ def unmarked(value: Any) -> Any:
     return value
 
 
-# ── sizes and schemas ────────────────────────────────────────────────────────────────────
+# ── sizes ────────────────────────────────────────────────────────────────────────────────
 
 
 def detail_of(detail: Any) -> str:
@@ -246,69 +244,3 @@ def sealed_bytes(sealed: Any, frame_bytes: int) -> int:
     if not isinstance(sealed, str):
         return 0
     return max(len(sealed) * 3 // 4 - frame_bytes, 0)
-
-
-def schemas_at(settings: Any, paths: Iterable[str]) -> tuple[str, ...]:
-    """The schemas that stand at these paths of a request or of its settings, each as text.
-
-    What is no mapping on the way, a class say, is the schema itself.
-    """
-    texts = [_schema_text(_schema_at(settings, path)) for path in paths]
-    return tuple(text for text in texts if text)
-
-
-def _schema_at(settings: Any, path: str) -> Any:
-    key, *inner_keys = path.split(".")
-    value = get(settings, key)
-    for inner_key in inner_keys:
-        if not isinstance(value, Mapping):
-            break
-        value = value.get(inner_key)
-    return value
-
-
-def _schema_text(schema: Any) -> str:
-    """A schema as JSON text; of a class its own schema, of a type those of its classes."""
-    if schema is None:
-        return ""
-    make_schema = getattr(schema, "model_json_schema", None)
-    if inspect.isclass(schema) and make_schema is not None:
-        schema = make_schema()
-    elif hasattr(schema, "model_dump"):
-        schema = schema.model_dump(
-            mode="json", exclude_none=True, by_alias=True
-        )
-    if isinstance(schema, str):
-        return schema
-    if isinstance(schema, Mapping):
-        try:
-            return canon.canonical_json(schema)
-        except (TypeError, ValueError, RecursionError):
-            return str(schema)  # an SDK may take what is no JSON
-    arguments = get_args(schema)
-    if inspect.isclass(schema) and not arguments:
-        members = getattr(schema, "__members__", ())  # of an enumeration
-        return " ".join([schema.__name__, *map(str, members)])
-    return " ".join(_schema_text(argument) for argument in arguments)
-
-
-# ── streams ──────────────────────────────────────────────────────────────────────────────
-
-
-def stream_in(reply: Any) -> Any:
-    """The events that stand in a reply of boto3's, as an iterator; None of any other reply."""
-    events = reply
-    if isinstance(reply, Mapping):
-        events = reply.get("stream")
-    is_boto = type(events).__module__.startswith("botocore.")
-    if is_boto and hasattr(events, "__iter__"):
-        return _read(events)
-    return None
-
-
-def _read(stream: Any) -> Iterator[Any]:
-    """The events of a stream of boto3's, which does not close itself."""
-    try:
-        yield from stream
-    finally:
-        stream.close()

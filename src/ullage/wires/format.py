@@ -20,12 +20,12 @@ from ullage.wires.base import (
     get,
     list_at,
     plain,
-    schemas_at,
     unmarked,
 )
 from ullage.wires.block import Block
 from ullage.wires.choice import openai_choice
 from ullage.wires.models import ANY_ID, Family, family_of
+from ullage.wires.schemas import schemas_at
 from ullage.wires.usages import Counts
 from ullage.wires.usages import read as read_usage
 
@@ -244,7 +244,7 @@ class WireFormat(Format):
         return str(field(raw, "name") or "")
 
     def call_ids(self, model: str) -> re.Pattern[str]:
-        """The form that the ids of calls must have, for a model; ``""``: none is named."""
+        """The form that the ids of calls must have, for a model; ``""`` where none is named."""
         return ANY_ID
 
     # ── usage ────────────────────────────────────────────────────────────────────────

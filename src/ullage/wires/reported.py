@@ -23,7 +23,7 @@ from ullage.core.tokens.catalog import lookup
 from ullage.core.values.limits import Limits
 from ullage.core.values.usage import Usage
 from ullage.wires import Format
-from ullage.wires.base import stream_in
+from ullage.wires.streams import stream_in
 
 _ANY_TOKENS = 10_000_000
 _LEAST_PART = 20

@@ -1,6 +1,6 @@
 """A policy is data: which stages run at which moment, with which settings and words.
 
-There are three moments (DESIGN §1): on arrival, before a result was ever sent, when cutting
+There are three moments: on arrival, before a result was ever sent, when cutting
 breaks nothing; under pressure, in rare deep batches; and the guard, when the hard limit is near.
 """
 
@@ -94,9 +94,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             ``count`` (results cut) and ``reported_tokens``.
         spill_directory: the directory in which every output set aside is also kept as a
             file that the agent's own tools can read, a rule that finds one, or None.
-        strict: whether a cut that no view can show is a `ullage.core.errors.StageError`. Else the
-        view
-            is made without it, and an event says so.
+        strict: whether a cut that no view can show is a `ullage.core.errors.StageError`. Else
+            the view is made without it, and an event says so.
     """
 
     name: str
@@ -132,9 +131,8 @@ def unrecalled(policy: Policy) -> Policy:
     if policy.without_recall is None:
         return policy
     entry = _UNRECALLED.get(id(policy))
-    if (
-        entry is None or entry[0] is not policy
-    ):  # another object may have its id by now
+    # another object may have its id by now
+    if entry is None or entry[0] is not policy:
         entry = policy, policy.without_recall(policy)
         if len(_UNRECALLED) >= _MOST_POLICIES:
             _UNRECALLED.clear()

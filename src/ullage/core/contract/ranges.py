@@ -85,7 +85,7 @@ def said_before(window: Window) -> tuple[str, bytes]:
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    pinned = window.transcript.marked("pinned", start, stop)
+    pinned = window.transcript.marked("permanent", start, stop)
     staying = window.staying(start, stop).union(pinned)
     return [
         index

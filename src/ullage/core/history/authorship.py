@@ -37,10 +37,9 @@ class Authorship:
     messages: list[Message]
     user_tools: frozenset[str]
     _pairs: Pairing
-    _programs: dict[
-        int, set[int]
-    ]  # by message, the parts that a program reads
-    _answers: dict[int, set[int]]  # and the results that are the user's words
+    # by message: the parts that a program reads, and the results that are the user's words
+    _programs: dict[int, set[int]]
+    _answers: dict[int, set[int]]
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) belongs to."""
@@ -88,7 +87,7 @@ class Authorship:
             return False
         return self.reader(index, number) == "model"
 
-    def words(self, index: int, number: int) -> str:
+    def user_words(self, index: int, number: int) -> str:
         """The words of the user in a part; ``""`` where it holds none."""
         message = self.messages[index]
         part = message.parts[number]
@@ -107,9 +106,9 @@ class Authorship:
         texts = [item.text for item in part.content if isinstance(item, Text)]
         return "\n".join(text for text in texts if text.strip())
 
-    def _has_words(self, index: int) -> bool:
+    def _has_user_words(self, index: int) -> bool:
         numbers = range(len(self.messages[index].parts))
-        return any(self.words(index, number) for number in numbers)
+        return any(self.user_words(index, number) for number in numbers)
 
     def _note_people(self, index: int) -> None:
         """Note which parts of a message a program reads, and which results the user wrote."""

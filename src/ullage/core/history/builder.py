@@ -432,7 +432,7 @@ class WindowBuilder(ShownAgain):
             return False
         hides = set(window.visible_in(start, stop))
         hides.difference_update(
-            window.transcript.marked("pinned", start, stop)
+            window.transcript.marked("permanent", start, stop)
         )
         kept = window.kept_by(edit).intersection(range(start, stop))
         self._hide(hides - kept)

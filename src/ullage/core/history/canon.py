@@ -1,7 +1,7 @@
 """What a message *is*, apart from how it happens to be written: digests, chain, refs.
 
 Between two requests clients move cache markers, drop reasoning and write arguments again. None of
-that may lose an edit, so identity is taken over a canonical form (DESIGN §10 "what is hashed?"):
+that may lose an edit, so identity is taken over a canonical form:
 
     d    = H(msgpack [version, role, parts…])      one message
     c0   = H(version, format, tenant)              the empty history
@@ -41,8 +41,8 @@ _SLICE_CHARS = 1 << 20
 _SHORT_CHARS = 8_192
 _SHORT_SLICE_CHARS = 2_000
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_LETTERS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
-"""Two characters of a ref for each ten bits."""
+_LETTER_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+"""By ten bits of the number behind a ref: its two characters."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _parse = msgspec.json.Decoder().decode
@@ -73,7 +73,10 @@ def ref_of(text: str, kind: str = "text") -> str:
     """
     number = int.from_bytes(content_digest(text, kind)[:10], "big")
     return "".join(
-        [_LETTERS[(number >> shift) & 1023] for shift in range(70, -1, -10)]
+        [
+            _LETTER_PAIRS[(number >> shift) & 1023]
+            for shift in range(70, -1, -10)
+        ]
     )
 
 
@@ -100,9 +103,8 @@ def canonical_json(value: Any) -> str:
     """
     try:
         return _sorted(value).decode()
-    except (
-        UnicodeEncodeError
-    ):  # a lone surrogate: only the standard library escapes it
+    except UnicodeEncodeError:
+        # a lone surrogate: only the standard library escapes it
         return json.dumps(
             value, sort_keys=True, separators=(",", ":"), default=jsonable
         )

@@ -98,7 +98,7 @@ def _lines_by_ref(
     call = transcript.call_for(index, number)
     source = f" of {line_of_call(call)}" if call else ""
     if not isinstance(transcript.messages[index].parts[number], Media):
-        words = transcript.words(index, number)
+        words = transcript.user_words(index, number)
         if words:
             yield f"the user answers{source}: {words}"
     for output in transcript.outputs(index, number):

@@ -167,8 +167,12 @@ class Entry(Struct, frozen=True):
 
 
 _NOTHING = Entry()
+_UNREAD = Batch("of a newer version", "", (), 0, 0)
+"""Stands for a batch that cannot be read, so that the batches behind it keep their numbers."""
+_MOST_UNREAD = 64
 _MOST_NEWEST = 64
 _encode = msgspec.msgpack.Encoder().encode
+_UNREAD_DATA = _encode(_UNREAD)
 _decision = msgspec.msgpack.Decoder(Decision).decode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(UsageRecord).decode
@@ -358,7 +362,8 @@ def _with_record(entry: Entry, record: Record) -> Entry:
     try:
         match record.kind:
             case "batch":
-                batches = _placed(entry.batches, n, _batch(data))
+                earlier = _filled(entry.batches, n)
+                batches = _placed(earlier, n, _batch(data))
                 return replace(entry, batches=batches)
             case "decision":
                 decisions = _placed(entry.decisions, n, _decision(data))
@@ -384,6 +389,18 @@ def _with_record(entry: Entry, record: Record) -> Entry:
     return entry
 
 
+def _filled(batches: tuple[Batch, ...], n: int) -> tuple[Batch, ...]:
+    """The batches up to number ``n``, with one that shows nothing for each that is not readable.
+
+    Raises:
+        ValueError: so many are missing that the store is damaged.
+    """
+    missing = max(n - len(batches), 0)
+    if missing > _MOST_UNREAD:
+        raise ValueError(n)
+    return (*batches, *[_UNREAD] * missing)
+
+
 def _placed(values: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
     """Values with number ``n`` set; ours stays the very object where it is equal."""
     if n < len(values) and values[n] == value:
@@ -407,7 +424,8 @@ def records_since(ledger: Ledger, since: Ledger) -> tuple[Record, ...]:
             continue
         carried = set(_records(key, earlier))
         for record in _records(key, entry):
-            if record not in carried:
+            # who can read it carries the record that an unread batch stands for
+            if record not in carried and record.data != _UNREAD_DATA:
                 increment.append(record)
     return tuple(increment)
 

@@ -20,7 +20,7 @@ from ullage.core.history import canon
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.core.values.effects import Record
 from ullage.core.values.messages import (
     BlockFrame,
@@ -231,7 +231,7 @@ def whole_outline(
         first=transcript.chain[1],
         title=_title(transcript, length),
         wire=wire,
-        model=whole(window.meter.model),
+        model=without_surrogates(window.meter.model),
         tokens=tokens,
         limit_tokens=window.limit_tokens,
         messages=tuple(_message(window, at) for at in range(start, length)),
@@ -343,9 +343,9 @@ def _texts_of(message: Message) -> list[str]:
 def _title(transcript: Transcript, length: int) -> str:
     """How the first words of the user begin: before what a client wrote, if there are any."""
     first = ""
-    for index in transcript.marked("words", 0, min(length, 8)):
+    for index in transcript.marked("user_words", 0, min(length, 8)):
         for number in range(len(transcript.messages[index].parts)):
-            words = transcript.words(index, number)
+            words = transcript.user_words(index, number)
             if words and not _is_in_a_tag(words):
                 return head_of(words)
             first = first or words
@@ -361,7 +361,9 @@ def _is_in_a_tag(text: str) -> bool:
 def head_of(text: str) -> str:
     """How a text begins, on one line."""
     line = " ".join(text[:_READ_CHARS].split())
-    return whole(line if len(line) <= HEAD_CHARS else line[:HEAD_CHARS] + "…")
+    return without_surrogates(
+        line if len(line) <= HEAD_CHARS else line[:HEAD_CHARS] + "…"
+    )
 
 
 def _message(window: Window, index: int) -> OutlinedMessage:
@@ -384,14 +386,23 @@ def _part(
         case ToolCall(id=id, name=name, arguments=text):
             file = file_in(text[:_READ_CHARS])
             return OutlinedPart(
-                "call", (_item(text),), whole(id), whole(name), file
+                "call",
+                (_item(text),),
+                without_surrogates(id),
+                without_surrogates(name),
+                file,
             )
         case ToolResult(call_id=id, content=content, name=name):
             items = list[Item]()
             for index, leaf in enumerate(content):
                 chars = shown_chars.get((number, index), -1)
                 items.append(replace(_content(leaf), shown_chars=chars))
-            return OutlinedPart("result", tuple(items), whole(id), whole(name))
+            return OutlinedPart(
+                "result",
+                tuple(items),
+                without_surrogates(id),
+                without_surrogates(name),
+            )
         case Reasoning():
             return OutlinedPart("reasoning", ())
         case _:
@@ -421,7 +432,7 @@ def _content(leaf: object) -> Item:
         case Media(kind=kind, data=data):
             return Item("", len(data), kind)
         case Opaque(kind=kind, text=text):
-            return Item("", len(text), whole(kind))
+            return Item("", len(text), without_surrogates(kind))
         case _:
             return Item("", 0, "part")
 

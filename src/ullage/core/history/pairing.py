@@ -41,7 +41,7 @@ _Key: TypeAlias = tuple[str, str]
 
 class _Call(NamedTuple):
     at: At
-    batch: int
+    group: int
     keys: tuple[_Key, ...]
 
 
@@ -49,16 +49,17 @@ class Pairing(Struct):
     """The calls and results fed so far.
 
     Attributes:
-        calls: the call that each result answers; a second result and a stray are not in here.
-        answers: the result of each answered call.
+        call_by_result: the call that each result answers; a second result and a stray are not in
+            here.
+        result_by_call: the result of each answered call.
         seconds: the newest call with the id of each second result.
         strays: the results of no call before them.
         unanswered: the calls without a result, and whether it may come in a later turn.
         waiting: of those, the ones that still wait.
     """
 
-    calls: dict[At, At] = {}
-    answers: dict[At, At] = {}
+    call_by_result: dict[At, At] = {}
+    result_by_call: dict[At, At] = {}
     seconds: dict[At, At] = {}
     strays: set[At] = set()
     unanswered: dict[At, bool] = {}
@@ -78,7 +79,7 @@ class Pairing(Struct):
                 setattr(twin, name, value.copy())
         return twin
 
-    def speaker(self, *, is_model: bool) -> None:
+    def begin_message(self, *, is_model: bool) -> None:
         """Who made the next message: the model's in a row are one reply."""
         if is_model and not self._is_reply:
             self._reply += 1
@@ -88,11 +89,11 @@ class Pairing(Struct):
                 }
         self._is_reply = is_model
 
-    def reference(self) -> None:
+    def add_reference(self) -> None:
         """A reference is here: whatever is answered from now on, it may name the call."""
         self._refers = True
 
-    def call(
+    def add_call(
         self,
         at: At,
         id: str,
@@ -112,16 +113,18 @@ class Pairing(Struct):
         """
         keys: list[_Key] = [("id", id)] if id or not tool else []
         if tool:
-            keys += [("tool", tool), ("nameless", tool)][
-                : 2 - _is_of_wire(id, tool)
-            ]
-        call = _Call(at, -self._reply if is_whole else at[0], tuple(keys))
+            keys.append(("tool", tool))
+            if not _is_of_wire(id, tool):
+                keys.append(("nameless", tool))
+        # calls were made together in one message, or, each a message of its own, in one reply
+        group = -self._reply if is_whole else at[0]
+        call = _Call(at, group, tuple(keys))
         for key in call.keys:
             self._open[key] = (*self._open.get(key, ()), call)
             self._newest[key] = at
         self.waiting[at] = self.unanswered[at] = late
 
-    def result(
+    def add_result(
         self,
         at: At,
         id: str,
@@ -150,7 +153,9 @@ class Pairing(Struct):
             self._waiting_calls() if id == NAMELESS else self._open_calls(keys)
         )
         if is_placeholder:
-            fits = tuple(call for call in fits if call.at not in self.answers)
+            fits = tuple(
+                call for call in fits if call.at not in self.result_by_call
+            )
         if fits:
             return self._join(fits, at, is_placeholder=is_placeholder)
         named = [key for key in keys if key in self._newest]
@@ -177,14 +182,14 @@ class Pairing(Struct):
     def _join(
         self, fits: tuple[_Call, ...], at: At, *, is_placeholder: bool
     ) -> At:
-        call = next(call for call in fits if call.batch == fits[-1].batch)
-        replaced = self.answers.get(call.at)
+        call = next(call for call in fits if call.group == fits[-1].group)
+        replaced = self.result_by_call.get(call.at)
         if replaced is not None:
             # first: `of` is asked meanwhile by other threads
             self.seconds[replaced] = call.at
-            del self.calls[replaced]
-        self.answers[call.at] = at
-        self.calls[at] = call.at
+            del self.call_by_result[replaced]
+        self.result_by_call[call.at] = at
+        self.call_by_result[at] = call.at
         self.waiting.pop(call.at, None)
         self.unanswered.pop(call.at, None)
         if not is_placeholder:
@@ -199,11 +204,11 @@ class Pairing(Struct):
 
     def of(self, at: At) -> At | None:
         """The call that a result belongs to: the one it answers, or has an answer already."""
-        return self.calls.get(at) or self.seconds.get(at)
+        return self.call_by_result.get(at) or self.seconds.get(at)
 
     def results_of(self, at: At) -> list[At]:
         """The results that belong to a call: its answer, and those that came besides."""
-        answer = self.answers.get(at)
+        answer = self.result_by_call.get(at)
         results = [] if answer is None else [answer]
         # a copy: a reader of a frozen history may ask in mid-turn
         for result, call in self.seconds.copy().items():
@@ -213,24 +218,24 @@ class Pairing(Struct):
 
     def feed(self, index: int, message: Message) -> None:
         """Take in the next message, whatever its format: what it calls, answers and opens."""
-        self.speaker(is_model=message.role == "assistant")
+        self.begin_message(is_model=message.role == "assistant")
         for number, part in enumerate(message.parts):
             at = (index, number)
             if isinstance(part, ToolCall):
                 whole = part.at == WHOLE
-                self.call(
+                self.add_call(
                     at, part.id, part.name, late=part.deferred, is_whole=whole
                 )
             elif isinstance(part, ToolResult):
                 is_ours = _is_placeholder(part)
-                self.result(
+                self.add_result(
                     at, part.call_id, part.name, is_placeholder=is_ours
                 )
             elif isinstance(part, Opaque):
                 if part.closes:
-                    self.result(at, part.closes)
+                    self.add_result(at, part.closes)
                 if part.opens:
-                    self.call(
+                    self.add_call(
                         at,
                         part.opens,
                         late=part.deferred,

@@ -27,18 +27,28 @@ PlacedLeaf = tuple[int, int, Part | Content]
 
 Mark = Literal[
     "begins",
-    "pinned",
+    "permanent",
     "bound",
     "asks",
-    "words",
+    "user_words",
     "media",
     "compacted",
     "late",
     "loads",
 ]
-"""What sets a message apart: it begins a reply, stays, holds bound reasoning, is the user's turn
-to speak, holds words of the user (an answer to a tool as well), holds media, a compaction of the
-provider, a result that may be parted from its call, tools that a search loaded."""
+"""What sets a message apart:
+
+    begins        a reply begins with it
+    permanent     the system says it: nothing takes its place
+    bound         it holds reasoning that is bound to what stands before it
+    asks          the user speaks in it, and not through a tool alone
+    user_words    it holds words of the user, an answer to a tool too
+    media         it holds a picture, a document or a sound
+    compacted     it holds a compaction of the provider's
+    late          it holds a result that came behind a place where a history may be parted: its
+                  call may be in a summary
+    loads         it defines tools that a search found
+"""
 
 
 def leaves_of(message: Message) -> Iterator[PlacedLeaf]:
@@ -95,7 +105,7 @@ def marks_of(
     if begins:
         yield "begins"
     if message.is_permanent:
-        yield "pinned"
+        yield "permanent"
     if Reasoning in kinds and has_bound_reasoning(message):
         yield "bound"
     if message.role == "user" and ToolResult not in kinds:

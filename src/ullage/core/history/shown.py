@@ -183,7 +183,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """The messages of a range that a summary of it may not hide, but for the system's.
 
         They define tools that the model may call, or they are new though they stand at an old
-        place; and what they cannot be shown without (`Transcript.together`).
+        place; and what they cannot be shown without (`Transcript.inseparable`).
         """
         if not self.holds_back:
             return set()
@@ -237,7 +237,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def turn_start(self) -> int:
-        """Index of the last assistant message: what is after it was never sent before."""
+        """Where the newest reply begins: what is behind that reply was never sent before."""
         return self.transcript.turn_start(self.size)
 
     def hidden(self, index: int) -> bool:

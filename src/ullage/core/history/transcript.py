@@ -27,7 +27,7 @@ from ullage.core.history.parts import (
 )
 from ullage.core.redaction import Redact, redacted
 from ullage.core.values.authors import KNOWN_USER_TOOLS
-from ullage.core.values.edits import Address, whole
+from ullage.core.values.edits import Address, without_surrogates
 from ullage.core.values.effects import Output
 from ullage.core.values.messages import (
     BlockFrame,
@@ -46,7 +46,14 @@ T = TypeVar("T")
 V = TypeVar("V")
 _LOADERS = {Opaque, ToolResult}
 """The kinds of parts that may define tools."""
-_ROWS = ("messages", "digests", "_closed", "chain", "_reply_ends", "_turns")
+_ROWS = (
+    "messages",
+    "digests",
+    "_closed",
+    "chain",
+    "_reply_ends",
+    "_turn_starts",
+)
 """The lists with a value for each message; some have one more, in front."""
 
 
@@ -85,9 +92,10 @@ class Transcript(Authorship):
         self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
         self._alike: dict[bytes, tuple[int, ...]] = {}
-        # before each message, and at the end: the newest message of the model, the newest turn
+        # before each message, and at the end: the newest message of the model, and where its
+        # newest reply begins
         self._reply_ends: list[int] = [-1]
-        self._turns: list[int] = [-1]
+        self._turn_starts: list[int] = [-1]
         self._closed: list[bool] = []
         self._marked: dict[Mark, list[int]] = {
             mark: [] for mark in get_args(Mark)
@@ -130,15 +138,15 @@ class Transcript(Authorship):
         )
         self.messages.append(message)
         self._extend_chain(digest, is_thought=kinds == {Reasoning})
-        self._turns.append(index if begins else self._turns[-1])
+        self._turn_starts.append(index if begins else self._turn_starts[-1])
         self._reply_ends.append(index if is_reply else self._reply_ends[-1])
         self._closed.append(not self._pairs.waiting)
         self._pairs.feed(index, message)
         for mark in marks_of(message, kinds, begins=begins):
             self._marked[mark].append(index)
         self._note_people(index)
-        if self._has_words(index):
-            self._marked["words"].append(index)
+        if self._has_user_words(index):
+            self._marked["user_words"].append(index)
         if kinds & _LOADERS:
             self._note_loaded(index, message)
         self._note_parts(index, message)
@@ -174,7 +182,7 @@ class Transcript(Authorship):
 
     def _note_id(self, kind: str, name: str, at: At) -> None:
         by_id = self._by_id[kind]
-        name = whole(name)
+        name = without_surrogates(name)
         by_id[name] = (*by_id.get(name, ()), at)
 
     def _is_late(self, index: int, number: int) -> bool:
@@ -194,7 +202,9 @@ class Transcript(Authorship):
         self.messages[index] = message
         self._note_people(index)
         for call in message.calls:  # who made it may be said otherwise now
-            for result in self._by_id["result"].get(whole(call.id), ()):
+            for result in self._by_id["result"].get(
+                without_surrogates(call.id), ()
+            ):
                 self._note_people(result[0])
         bound = {*self._marked["bound"]} - {index}
         if has_bound_reasoning(message):
@@ -294,6 +304,11 @@ class Transcript(Authorship):
 
     # ── places of the chain ──────────────────────────────────────────────────────────
 
+    @property
+    def is_at_root(self) -> bool:
+        """Whether nothing is said yet: every conversation of its format and tenant begins here."""
+        return self.chain[-1] == self.chain[0]
+
     def find(self, key: bytes) -> int | None:
         """The length of the shortest history whose chain is ``key``, or None."""
         return self._lengths.get(key)
@@ -331,11 +346,11 @@ class Transcript(Authorship):
 
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
-        return self._turns[index + 1] == index
+        return self._turn_starts[index + 1] == index
 
     def turn_start(self, length: int) -> int:
         """Where the last reply before ``length`` begins; 0 if there is none."""
-        return max(self._turns[length], 0)
+        return max(self._turn_starts[length], 0)
 
     def may_cut(self, index: int) -> bool:
         """Whether a history may begin again here: a reply begins, and no call is open."""
@@ -364,9 +379,9 @@ class Transcript(Authorship):
         """The newest message below ``length`` in which the user says more than results."""
         return self._newest("asks", length)
 
-    def newest_words(self, length: int) -> int | None:
+    def newest_user_words(self, length: int) -> int | None:
         """The newest message below ``length`` with words of the user, a tool's answer or not."""
-        return self._newest("words", length)
+        return self._newest("user_words", length)
 
     def _newest(self, mark: Mark, length: int) -> int | None:
         indices = self._marked[mark]
@@ -382,7 +397,7 @@ class Transcript(Authorship):
         end = index + 1
         while end < stop and self.messages[end].role == "assistant":
             end += 1
-        return range(self._turns[index + 1], end)
+        return range(self._turn_starts[index + 1], end)
 
     def inseparable(self, index: int, stop: int) -> set[int]:
         """The messages below ``stop`` that a message cannot be shown without.
@@ -419,7 +434,7 @@ class Transcript(Authorship):
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id is in a history of this length."""
-        results = self._by_id["result"].get(whole(call_id), ())
+        results = self._by_id["result"].get(without_surrogates(call_id), ())
         count = bisect_left(results, (length,))
         return (*results[count - 1], 0) if count else None
 
@@ -461,7 +476,7 @@ class Transcript(Authorship):
     def _address(
         self, kind: Literal["result", "call"], call_id: str, at: At, item: int
     ) -> Address:
-        name = whole(call_id)
+        name = without_surrogates(call_id)
         ordinal = bisect_left(self._by_id[kind][name], at)
         return Address(kind, name, ordinal, item)
 

@@ -3,7 +3,7 @@
 It is the fold of the edits made so far over a transcript, with running sums. Stages read it; a
 `ullage.core.history.builder.WindowBuilder` moves it forward. Every token figure comes from here:
 trigger, cut and acceptance use one estimator (failure F29). Nothing is counted while the bytes
-of what is uncounted, an upper bound of its tokens, fit (`core-feasibility` §2).
+of what is uncounted, an upper bound of its tokens, fit.
 """
 
 from __future__ import annotations
@@ -149,9 +149,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if call is None:
             return False
         call_index: int | None = index
-        if (
-            self.words.former
-        ):  # where a tool was called matters once ours had other names
+        # where a tool was called matters once ours had other names
+        if self.words.former:
             call_index = self.transcript.call_index(index, number)
         return self.words.is_recall(call.name, call_index)
 
@@ -166,9 +165,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             sums = sums.copy()
         self._count_into(sums)
         if self._is_frozen:
-            force_setattr(
-                self, "_sums", sums
-            )  # at once: another thread may be reading
+            # at once: another thread may be reading
+            force_setattr(self, "_sums", sums)
 
     def _count_into(self, sums: TokenSums) -> None:
         for index in sums.uncounted:
@@ -198,7 +196,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Tokens of each leaf of a message, unedited, in wire order."""
         counts = list[int]()
         for number, item, _ in leaves_of(self.transcript.messages[index]):
-            counts.append(self._original((index, number, item)))
+            counts.append(self._unedited_tokens((index, number, item)))
         return tuple(counts)
 
     def leaf_tokens(self, location: Location) -> int:
@@ -207,12 +205,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
             return 0
         edit = self.edit_at(location)
         return (
-            self._original(location)
+            self._unedited_tokens(location)
             if edit is None
             else self.edit_tokens(edit)
         )
 
-    def _original(self, location: Location) -> int:
+    def _unedited_tokens(self, location: Location) -> int:
         """Tokens of a leaf, unedited, counted once; a long text once in this process."""
         tokens = self.transcript.counts.get(location)
         if tokens is None:
@@ -226,9 +224,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         leaf = transcript.original(location)
         if leaf is None or transcript.reader(index, number) == "program":
             return 0
-        has_secret = (
-            index in transcript.originals
-        )  # nothing of it may be remembered
+        # nothing of a secret may be remembered
+        has_secret = index in transcript.originals
         if has_secret or not isinstance(leaf, (Text, ToolCall)):
             return self.meter.leaf(leaf)
         text = leaf.arguments if isinstance(leaf, ToolCall) else leaf.text

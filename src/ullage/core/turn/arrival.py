@@ -93,9 +93,8 @@ def _record(walk: Walk, active: ActivePolicy, place: int, key: bytes) -> None:
     window = walk.window
     builder = walk.builder
     if active.superseded:
-        if not walk.ledger.at(
-            key
-        ).batches:  # what is sent whole now, nobody cuts later
+        # what is sent whole now, nobody cuts later
+        if not walk.ledger.at(key).batches:
             walk.record(_FIRST_SIGHT, key, (), window.estimate)
         return
     fresh = window.fresh

@@ -22,7 +22,12 @@ from ullage.core.history.hand import (
 from ullage.core.history.ledger import Ledger
 from ullage.core.history.window import Window
 from ullage.core.turn.checks import check, is_lawful
-from ullage.core.turn.reporting import cut_again, passed_over, shown, told
+from ullage.core.turn.reporting import (
+    event_of,
+    event_of_both,
+    event_of_passed_over,
+    events_of_check,
+)
 from ullage.core.values.decisions import LedgerRef
 from ullage.core.values.edits import (
     Address,
@@ -55,7 +60,7 @@ class Walk(Struct):
         records: the ledger rows that must be kept.
         outputs: what was set aside and must be kept, by ref.
         events: what happened, in order.
-        cuts: how many cuts the stages under pressure made.
+        cut_count: how many cuts the stages under pressure made.
         diagnostic: what is to be reported of them, as of the last of their batches.
         hand: what users decided of the history.
         joining: whether a conversation that was met under way is joined at the end; None: it was
@@ -70,7 +75,7 @@ class Walk(Struct):
     records: list[Record] = []
     outputs: dict[str, Output] = {}
     events: list[Event] = []
-    cuts: int = 0
+    cut_count: int = 0
     diagnostic: Event | None = None
     hand: UserDecisions = EMPTY
     joining: Joining | None = None
@@ -167,7 +172,7 @@ class Walk(Struct):
         )
         if checked.errors and self.policy.strict:
             raise checked.errors[0]
-        self.events += told(stage, checked)
+        self.events += events_of_check(stage, checked)
         return checked.cuts
 
     def set_aside(self, cuts: Sequence[ProposedEdit]) -> None:
@@ -191,14 +196,14 @@ class Walk(Struct):
 
     def _tell(self, edit: Edit, tokens_before: int, tokens_after: int) -> None:
         """Tell of an edit that took effect; of a result that is new, once for all of its cuts."""
-        event = shown(self.window, edit, tokens_before, tokens_after)
+        event = event_of(self.window, edit, tokens_before, tokens_after)
         if isinstance(edit, Replace) and not edit.was_sent:
             number = self.cuts_on_arrival.setdefault(
                 edit.address, len(self.events)
             )
             if number < len(self.events):
                 # another stage had cut it less, and nobody was shown that
-                self.events[number] = cut_again(self.events[number], event)
+                self.events[number] = event_of_both(self.events[number], event)
                 return
         self.events.append(event)
 
@@ -227,7 +232,7 @@ class Walk(Struct):
         lawful = [edit for edit in missing if is_lawful(window, edit, edits)]
         if len(lawful) < len(missing):
             count = len(missing) - len(lawful)
-            self.events.append(passed_over(count, batch))
+            self.events.append(event_of_passed_over(count, batch))
         start = edited_from(window, lawful)
         count = self.show(lawful, tell=False)
         place = window.transcript.find(key) or 0

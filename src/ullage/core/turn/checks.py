@@ -2,12 +2,12 @@
 
 A stage proposes cuts: one of ours, a preset's, a user's, the guard, or one that shows what a
 model wrote. What passes here is legal on every wire and can be opened again, so no stage has to
-be trusted. What can be repaired is repaired (`Fix`); of the rest no part is shown (`StageError`).
+be trusted. What can be repaired is repaired (`Mend`); of the rest no part is shown (`StageError`).
 
-    a leaf is replaced (`Replace`)                place, moment, signed, text           leaves.py
-    a range is summarised (`ReplaceSpan`)             seams, nesting, stays, text           spans.py
-    reasoning is left out (`Drop`)                run                                   spans.py
-    and of each                                   kept, ref, named                      cuts.py
+    a leaf is replaced (`Replace`)            place, moment, signed, text           leaves.py
+    a range is summarised (`ReplaceSpan`)     seams, nesting, stays, text           spans.py
+    reasoning is left out (`Drop`)            run                                   spans.py
+    each of them                              kept, ref, named                      cuts.py
 
 Each law stands at the head of the file that enforces it.
 
@@ -48,7 +48,7 @@ class Checked(NamedTuple):
 
     Attributes:
         cuts: these, in the order in which they were proposed.
-        repairs: what was repaired of them.
+        mends: what was repaired of them.
         errors: why each of the others is not among them.
     """
 

@@ -26,10 +26,8 @@ from ullage.core.values.edits import (
 )
 from ullage.core.values.effects import Output
 
-Law: TypeAlias = Literal[
-    "seams", "nesting", "stays", "text", "run", "kept", "ref", "named"
-]
-"""A law that can be repaired, by its name there."""
+Law: TypeAlias = Literal["seams", "run", "kept", "ref", "named"]
+"""A law whose breach can be repaired, by its name at the head of the file that enforces it."""
 
 LEAVE = "Leave it out of the cuts."
 """What to do about a cut that no law allows."""
@@ -64,7 +62,7 @@ class Proposal(NamedTuple):
         passed: the cuts that may be shown, by their number among the proposed ones.
         leaves: of these the number of what replaces a leaf.
         ranges: of these the numbers of those of ranges.
-        repairs: what was repaired of them.
+        mends: what was repaired of them.
     """
 
     window: Window
@@ -137,7 +135,7 @@ class Proposal(NamedTuple):
         return start <= begin and end <= stop
 
     def mend(self, law: Law, edit: Edit, remedy: str) -> None:
-        """Tell what was repaired of a cut, by the law that it broke; see `Fix`."""
+        """Tell what was repaired of a cut, by the law that it broke."""
         mend = Mend(law, self.where(edit), remedy)
         self.mends.append(mend)
 

@@ -11,11 +11,11 @@ window walks over them in order; at each one
        what they decide becomes a batch of the ledger (`_decide`).
 
 At the end of the walk reasoning that an earlier batch left behind goes, if now it has to
-(`_drop_stale`), and a view that is still over its limit is refused (`_refuse`).
+(`_drop_stale`), and a view that is still over its limit is refused (`_check_limit`).
 
 A place is decided when the ledger holds something for it or for a later place on the same
 chain: then that decision holds. So a warm session, a cold start and another process arrive
-at the same window (DESIGN §1, "precisely").
+at the same window.
 
 Nothing here does I/O. What must be kept before the view may be returned is collected in
 `Walk`, and `ullage.core.turn` asks a driver to commit it.
@@ -72,7 +72,8 @@ from ullage.core.values.events import Event
 from ullage.core.values.limits import TextLimit
 
 T = TypeVar("T")
-_MOST_ROUNDS = 4  # so often the guard is asked at one place
+_MOST_ROUNDS = 4
+"""So often the guard is asked at one place."""
 _Asks: TypeAlias = Generator[Summarise, Any, T]
 
 
@@ -153,7 +154,7 @@ def _finish(walk: Walk) -> None:
         walk.events.append(walk.diagnostic)
     _drop_stale(walk)
     if not window.within(window.limit_tokens, surely=True):
-        _refuse(window, has_guard=walk.policy.guard is not None)
+        _check_limit(window, has_guard=walk.policy.guard is not None)
     if walk.records:
         walk.records.append(
             latest_record(window.transcript.chain, walk.records)
@@ -371,8 +372,10 @@ def _decide(
     for stage in stages:
         cuts = _allowed(walk, stage)
         if cuts and policy.diagnostic is not None:
-            walk.cuts += len(cuts)
-            walk.diagnostic = _diagnosed(policy.diagnostic, window, walk.cuts)
+            walk.cut_count += len(cuts)
+            walk.diagnostic = _diagnosed(
+                policy.diagnostic, window, walk.cut_count
+            )
         cuts = yield from _filled(walk, cuts, asking)
         _batch(walk, name_of(stage), key, cuts)
     if is_end and walk.hand.due:
@@ -492,7 +495,8 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     )
 
 
-def _refuse(window: Window, *, has_guard: bool) -> None:
+def _check_limit(window: Window, *, has_guard: bool) -> None:
+    """Raise OverLimitError for a view whose estimate is over its limit."""
     if window.estimate <= window.limit_tokens:
         return  # only the margin of the upper bound is over; the provider may well take it
     head = window.estimate * window.head_tokens // max(window.tokens, 1)

@@ -21,7 +21,11 @@ from msgspec.structs import replace
 
 from ullage.core.history import canon
 from ullage.core.values.briefs import Brief
-from ullage.core.values.edits import ProposedEdit, ReplaceSpan, whole
+from ullage.core.values.edits import (
+    ProposedEdit,
+    ReplaceSpan,
+    without_surrogates,
+)
 from ullage.core.values.effects import Reply, Summarise
 from ullage.core.values.events import Event
 
@@ -219,7 +223,7 @@ def judge(
         return reply.problem
     if not reply.finished:
         return "it was not finished"
-    text = whole(reply.text).strip()
+    text = without_surrogates(reply.text).strip()
     summary = _tagged(text) if brief.prompt.tagged else Accepted(text, "")
     if isinstance(summary, str):
         return summary

@@ -235,7 +235,7 @@ def _carried(builder: WindowBuilder, length: int) -> CarryingCost:
 # ── what is told of it ───────────────────────────────────────────────────────────────────
 
 
-def told(
+def event_of_joining(
     joining: Joining, messages: int, *, is_met_now: bool, tokens_after: int
 ) -> Event | None:
     """The event of a conversation that is joined now, or that was met now and waits.

@@ -1,8 +1,9 @@
 """The laws of a leaf: what may take the place of one text, of one result, of one call's arguments.
 
 A leaf is replaced (`Replace`)
-    place     where the history has it; a definition of tools, what a program reads, what the
-              system says and what the user answered to a tool stay as they are
+    place     where the history has it; a definition of tools, what a block has beside its texts
+              and what a program reads stay as they are; so do what the system says, what the user
+              answered to a tool and what the user pinned, unless there would be no view otherwise
     moment    on arrival only if it was never sent; later only outside a turn whose reasoning is
               frozen, and never where the account of other messages stands
     signed    arguments stay under a signature of theirs
@@ -24,7 +25,12 @@ from ullage.core.turn.again import with_lines
 from ullage.core.turn.cuts import LEAVE, Broken, Proposal
 from ullage.core.values.edits import ProposedEdit, Replace, ReplaceSpan
 from ullage.core.values.effects import Output
-from ullage.core.values.messages import Opaque, ToolCall, ToolResult
+from ullage.core.values.messages import (
+    BlockFrame,
+    Opaque,
+    ToolCall,
+    ToolResult,
+)
 
 _PLACE = "Take the place from window.transcript.address(location)."
 _LATER = "Return it from a stage under pressure."
@@ -105,6 +111,8 @@ def _check_place(proposal: Proposal, location: Location) -> None:
         raise Broken(
             "a program reads this, and would work on a part of it", LEAVE
         )
+    if isinstance(transcript.leaf(location), BlockFrame):
+        raise Broken("a block keeps what stands beside its texts", LEAVE)
     if not _is_editable(window, location):
         raise Broken(
             "a block of the provider's stands as it came or not at all", LEAVE

@@ -57,7 +57,7 @@ class Rendered(Struct, frozen=True, gc=False):
 def render(
     request: Request,
     history: HistoryCache,
-    view: Window,
+    window: Window,
     tools: Sequence[dict[str, Any]],
     allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def render(
     The tools stand behind the request's own, and the names of those that are to be allowed behind
     its own list.
     """
-    messages = _messages(request, history, view)
+    messages = _messages(request, history, window)
     body = request.wire.compose(request.raw, messages, tools)
     if not allowed:
         return body
@@ -74,36 +74,36 @@ def render(
 
 
 def _messages(
-    request: Request, history: HistoryCache, view: Window
+    request: Request, history: HistoryCache, window: Window
 ) -> list[Any]:
-    """The raw messages of the view. The first of the caller's are system text outside the chain."""
+    """The raw messages of the view, behind leading system text, which stands outside the chain."""
     leading = request.envelope.head.leading
     messages = list(request.history)
-    for index, changes in _edited(view):
+    for index, changes in _edited(window):
         raw = request.history[index + leading]
         messages[index + leading] = _edit(
-            request, history, view, index, raw, changes
+            request, history, window, index, raw, changes
         )
-    for index in _parted(view):
+    for index in _parted(window):
         messages[index + leading] = request.wire.apart(
             messages[index + leading]
         )
-    if view.summaries or view.added:
-        messages[leading:] = _as_messages(request, messages[leading:], view)
+    if window.summaries or window.added:
+        messages[leading:] = _as_messages(request, messages[leading:], window)
     return messages
 
 
 def _edit(
     request: Request,
     history: HistoryCache,
-    view: Window,
+    window: Window,
     index: int,
     raw: Any,
     changes: Sequence[Change],
 ) -> Any:
     """An edited message: the one that was handed out before, if that still holds."""
     copy = history.copies[index]
-    drop_reasoning = index in view.reasoning_dropped
+    drop_reasoning = index in window.reasoning_dropped
     rendered = history.rendered.get(index)
     if rendered is not None and rendered.holds(
         raw, copy, changes, drop_reasoning
@@ -111,7 +111,7 @@ def _edit(
         return rendered.message
     message = request.wire.edit(
         raw,
-        view.transcript.messages[index],
+        window.transcript.messages[index],
         changes,
         drop_reasoning=drop_reasoning,
     )
@@ -127,7 +127,7 @@ def _edit(
 
 
 def _as_messages(
-    request: Request, body: Sequence[Any], view: Window
+    request: Request, body: Sequence[Any], window: Window
 ) -> list[Any]:
     """What is shown, in its order, as messages of the request."""
     wire = request.wire
@@ -135,9 +135,9 @@ def _as_messages(
     if wire.wants_turns(model):
         return [
             _as_message(wire, body, group)
-            for group in groups(view, wire, model)
+            for group in groups(window, wire, model)
         ]
-    return _raws(wire, body, layout(view))
+    return _raws(wire, body, layout(window))
 
 
 def _as_message(
@@ -160,7 +160,7 @@ def _raws(
     return raws
 
 
-def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
+def groups(window: Window, wire: Format, model: str) -> list[list[int | str]]:
     """What is shown, in its order: each group is one message (`layout`).
 
     Where user and assistant may have to speak in turn, a summary goes into the message of the user
@@ -168,8 +168,8 @@ def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
     """
     in_turn = wire.wants_turns(model)
     grouped: list[list[int | str]] = []
-    for item in layout(view):
-        if in_turn and grouped and _joins(view, grouped[-1][-1], item, wire):
+    for item in layout(window):
+        if in_turn and grouped and _joins(window, grouped[-1][-1], item, wire):
             grouped[-1].append(item)
         else:
             grouped.append([item])
@@ -177,24 +177,24 @@ def groups(view: Window, wire: Format, model: str) -> list[list[int | str]]:
 
 
 def _joins(
-    view: ShownHistory, earlier: int | str, later: int | str, wire: Format
+    window: ShownHistory, earlier: int | str, later: int | str, wire: Format
 ) -> bool:
     """Whether two things shown one behind the other become one message."""
     is_next = isinstance(earlier, int) and later == earlier + 1
     if is_next:
         return False
-    if not _may_join(view, earlier, has_results=wire.joins_results):
+    if not _may_join(window, earlier, has_results=wire.joins_results):
         return False
-    return _may_join(view, later, has_results=False)
+    return _may_join(window, later, has_results=False)
 
 
 def _may_join(
-    view: ShownHistory, item: int | str, *, has_results: bool
+    window: ShownHistory, item: int | str, *, has_results: bool
 ) -> bool:
     """Whether something shown is a message of the user, and no item of another kind."""
     if isinstance(item, str):
         return True
-    message = view.transcript.messages[item]
+    message = window.transcript.messages[item]
     if message.role != "user" or message.is_control:
         return False
     if message.results and not has_results:
@@ -203,7 +203,7 @@ def _may_join(
     return not any(part.at == WHOLE for part in opaque)
 
 
-def layout(view: Window) -> list[int | str]:
+def layout(window: Window) -> list[int | str]:
     """What is shown, in its order: a message by its index, a summary by its texts.
 
     What a summary leaves in the view comes before its texts: a turn that it ends in goes on behind
@@ -221,10 +221,13 @@ def layout(view: Window) -> list[int | str]:
     items: list[int | str] = []
     deferred: list[int] = []
     index = 0
-    system_indices = view.transcript.marked("pinned", 0, view.size)
-    for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
+    system_indices = window.transcript.marked("permanent", 0, window.size)
+    for start, stop, edit in (
+        *window.summaries,
+        (window.size, window.size, None),
+    ):
         while deferred and index < start:
-            message = view.transcript.messages[index]
+            message = window.transcript.messages[index]
             if message.role not in ("user", "tool") or message.is_control:
                 items += deferred
                 deferred.clear()
@@ -233,20 +236,20 @@ def layout(view: Window) -> list[int | str]:
         items += range(index, start)
         if edit is not None:
             within = [one for one in system_indices if start <= one < stop]
-            _lay_summary(view, items, start, stop, edit, system_indices)
+            _lay_summary(window, items, start, stop, edit, system_indices)
             if within:
-                _lay_system(view, items, deferred, within, edit.later)
+                _lay_system(window, items, deferred, within, edit.later)
         index = stop
     items += deferred
-    for placed in view.added:
+    for placed in window.added:
         items.insert(
-            seat_of(view, items, placed.message_index), placed.edit.text
+            seat_of(window, items, placed.message_index), placed.edit.text
         )
     return items
 
 
 def _lay_summary(
-    view: Window,
+    window: Window,
     items: list[int | str],
     start: int,
     stop: int,
@@ -254,21 +257,21 @@ def _lay_summary(
     system_indices: Sequence[int],
 ) -> None:
     """Lay out a summary's texts, and the messages that it leaves in the view."""
-    remaining = view.kept_by(edit)
-    if view.revealed:
-        remaining |= {one for one in view.revealed if start <= one < stop}
+    remaining = window.kept_by(edit)
+    if window.revealed:
+        remaining |= {one for one in window.revealed if start <= one < stop}
     visible = list[int]()
     for index in sorted(remaining):
-        if index not in system_indices and not view.hidden(index):
+        if index not in system_indices and not window.hidden(index):
             visible.append(index)
-    if not items or _would_follow_a_reply(view, items[-1], visible):
+    if not items or _would_follow_a_reply(window, items[-1], visible):
         items += [*edit.opening, *visible]
     else:
         items += [*visible, *edit.opening]
 
 
 def _lay_system(
-    view: Window,
+    window: Window,
     items: list[int | str],
     deferred: list[int],
     indices: Sequence[int],
@@ -279,7 +282,7 @@ def _lay_system(
     What has to stand before a reply goes to those that are deferred.
     """
     for number, index in enumerate(indices):
-        if view.transcript.messages[index].before_reply:
+        if window.transcript.messages[index].before_reply:
             deferred.append(index)
         else:
             items.append(index)
@@ -288,48 +291,48 @@ def _lay_system(
 
 
 def _would_follow_a_reply(
-    view: Window, previous: int | str, visible: Sequence[int]
+    window: Window, previous: int | str, visible: Sequence[int]
 ) -> bool:
     """Whether what a summary leaves in the view begins with a reply, and stands behind another.
 
     Not where a turn has to begin with its thinking: a text of the user's would begin another turn.
     """
-    if view.thinks_first or not visible or isinstance(previous, str):
+    if window.thinks_first or not visible or isinstance(previous, str):
         return False
-    messages = view.transcript.messages
+    messages = window.transcript.messages
     earlier = messages[previous]
     later = messages[visible[0]]
     return earlier.role == later.role == "assistant"
 
 
-def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
+def _edited(window: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
     """Every message to be shown otherwise, and its changes."""
-    changed = view.changed
+    changed = window.changed
     yield from changed.items()
-    for index in view.reasoning_dropped:
-        if index not in changed and not view.hidden(index):
+    for index in window.reasoning_dropped:
+        if index not in changed and not window.hidden(index):
             yield index, ()
 
 
-def _parted(view: ShownHistory) -> Iterator[int]:
+def _parted(window: ShownHistory) -> Iterator[int]:
     """The shown messages with a result whose call is in a summary: it came late.
 
     It could not be known when the call was summarised, and nothing may be left out now.
     """
-    if not view.summaries:
+    if not window.summaries:
         return
-    start = view.summaries[0].stop
-    late = view.transcript.marked("late", start, view.size)
+    start = window.summaries[0].stop
+    late = window.transcript.marked("late", start, window.size)
     for index in dict.fromkeys(late):
-        if not view.hidden(index) and _answers_hidden(view, index):
+        if not window.hidden(index) and _answers_hidden(window, index):
             yield index
 
 
-def _answers_hidden(view: ShownHistory, index: int) -> bool:
+def _answers_hidden(window: ShownHistory, index: int) -> bool:
     """Whether a message holds a result whose call is hidden."""
-    transcript = view.transcript
+    transcript = window.transcript
     for number in range(len(transcript.messages[index].parts)):
         home = transcript.call_index(index, number)
-        if home is not None and view.hidden(home):
+        if home is not None and window.hidden(home):
             return True
     return False

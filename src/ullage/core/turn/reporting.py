@@ -26,7 +26,7 @@ from ullage.core.values.edits import (
 from ullage.core.values.events import Event, Kind
 
 
-def shown(
+def event_of(
     window: Window, edit: Edit, tokens_before: int, tokens_after: int
 ) -> Event:
     """The event of an edit that took effect.
@@ -48,7 +48,7 @@ def shown(
     )
 
 
-def cut_again(earlier: Event, event: Event) -> Event:
+def event_of_both(earlier: Event, event: Event) -> Event:
     """The event of two cuts of one result that no request stood between.
 
     Args:
@@ -102,7 +102,7 @@ def _where_replaced(window: Window, edit: Replace) -> str:
     return f"message {number}, {kind or 'tool'} result"
 
 
-def told(stage: str, checked: Checked) -> Iterator[Event]:
+def events_of_check(stage: str, checked: Checked) -> Iterator[Event]:
     """The events of repaired and refused cuts: one for each law and each problem."""
     mends: dict[str, list[Mend]] = {}
     for mend in checked.mends:
@@ -128,7 +128,7 @@ def _more(count: int) -> str:
     return f"; so it is in {count - 1:,} more places"
 
 
-def passed_over(count: int, batch: Batch) -> Event:
+def event_of_passed_over(count: int, batch: Batch) -> Event:
     """The event of edits of a record that no view can show."""
     reason = (
         f"{count:,} of {len(batch.edits):,} edits that the ledger holds of stage {batch.stage} "

@@ -23,7 +23,7 @@ from ullage.core.history import canon
 from ullage.core.history.raw import field, text_at
 from ullage.core.history.snapshots import snapshot_at
 from ullage.core.tokens.models import family_of as token_family
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.core.values.messages import ReasoningRule
 
 
@@ -172,7 +172,7 @@ def read(
             "the history is held by the provider, not in this request",
             "Send the whole history in the request, or send this request unfitted.",
         )
-    named = whole(
+    named = without_surrogates(
         text_at(
             request.get(wire.model_field) or request.get("model") or model,
             "model",

@@ -8,12 +8,12 @@ Two questions are asked before anything is decided:
 Another policy, wording, or model family is a difference. What follows depends on the part of the
 fingerprint that changed (`ullage.policy.stages.fingerprints`):
 
-    shown again at every turn    The history counts as joined: what was cut on arrival may have
+    shown again at every turn   The history counts as joined: what was cut on arrival may have
                                 been sent otherwise, so those cuts become a batch, the reasoning
                                 behind them goes where it is bound, and the new fingerprint holds
                                 from there. From then on cuts on arrival are recorded, so that
                                 a worker of before the change shows them too; it decides nothing
-                                by itself any more but what the guard must (DESIGN §11, "Place").
+                                by itself any more but what the guard must.
     recorded once decided       The change is told, once. Everything that was shown stays as it is,
                                 and old and new workers decide what comes next side by side.
 

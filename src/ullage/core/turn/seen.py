@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ullage.core.turn.request import Request
 
 
-def noted(
+def with_request(
     resolution: PolicyResolution,
     history: HistoryCache,
     request: Request,
     settings: Settings,
 ) -> PolicyResolution:
-    """What was agreed, with what is to be kept of this request."""
+    """The resolution of a policy, with what is to be recorded of this request."""
     transcript = history.transcript
     key = transcript.decision_key(len(transcript))
     seen = RequestRecord(

@@ -135,7 +135,7 @@ def _seams(
     stop = min(stop, ground.last)
     if start < stop:
         ways = [ground.widened(start, stop), ground.narrowed(start, stop)]
-        # what the model has not seen yet is hidden by nobody's mistake
+        # no repair may hide what the model has not seen yet
         if ways[0][1] > _answered(proposal) >= stop:
             del ways[0]
         for way in ways:
@@ -202,7 +202,7 @@ def _with_texts(
     has_account: bool,
 ) -> ReplaceSpan:
     """The summary with texts that can be sent and name its ref."""
-    pinned = len(proposal.window.transcript.marked("pinned", start, stop))
+    pinned = len(proposal.window.transcript.marked("permanent", start, stop))
     later = tuple(_unless_blank(text) for text in edit.later[:pinned])
     retain = _unless_blank(edit.retain)
     text = _unless_blank(edit.text)
@@ -260,6 +260,7 @@ def is_lawful(
     ):
         return False
     transcript = window.transcript
+    # a reply may have gone on behind the range since: where it was to end, only its calls tell
     if not transcript.may_split(start) or not transcript.closed(stop):
         return False
     if transcript.compaction(start, stop) is not None:

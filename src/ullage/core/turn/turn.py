@@ -33,13 +33,13 @@ from ullage.core.turn.engine import fit
 from ullage.core.turn.hand import hand_in
 from ullage.core.turn.held_elsewhere import continuation_of
 from ullage.core.turn.incoming import repair_and_cache
-from ullage.core.turn.joining import Joining, Offer, told
+from ullage.core.turn.joining import Joining, Offer, event_of_joining
 from ullage.core.turn.ledger_lookup import look_up
 from ullage.core.turn.recall_offer import offer_of
 from ullage.core.turn.rendering import render
 from ullage.core.turn.request import Request, read
 from ullage.core.turn.resolution import join, resolve_policy
-from ullage.core.turn.seen import noted
+from ullage.core.turn.seen import with_request
 from ullage.core.turn.settings import Settings
 from ullage.core.turn.standing import standing_of
 from ullage.core.turn.state import State, TurnResult, wire_of
@@ -99,9 +99,11 @@ def turn(
     standing = standing_of(
         decision.resolution, request, settings, decision.joining
     )
-    cache.remember(history, decision.walk.records)
-    policy = decision.resolution.active.record
-    state = replace(state, policy_record=policy, ledger=stored.ledger)
+    # every conversation goes on from an empty one, and none may take over what decided there
+    if not history.transcript.is_at_root:
+        cache.remember(history, decision.walk.records)
+        policy = decision.resolution.active.record
+        state = replace(state, policy_record=policy, ledger=stored.ledger)
     return replace(
         _result(job, decision, decision.prepared.builder, state),
         events=(
@@ -177,20 +179,19 @@ def _decide(job: _Job, ledger: Ledger) -> Steps[_Decision]:
     )
     offer = offer_of(resolution, request, settings)
     is_met_now = resolution.active.record.joined and bool(resolution.records)
-    resolution = noted(resolution, history, request, settings)
+    resolution = with_request(resolution, history, request, settings)
     hand = hand_in(history.transcript, resolution.ledger, request)
     undone = hand.undone if hand.decisions else None
     if undone != history.undone:
-        history.builder = (
-            None  # it was walked as if other batches had come back
-        )
+        # it was walked as if other batches had come back
+        history.builder = None
         history.undone = undone
     prepared = _prepare(job, resolution)
     walk = yield from _walk(job, prepared, resolution, hand, offer)
     joining = walk.joining
     if joining is not None and joining.is_due:
         resolution = join(history, ledger, request, settings, resolution)
-        resolution = noted(resolution, history, request, settings)
+        resolution = with_request(resolution, history, request, settings)
         prepared = _prepare(job, resolution)._replace(events=prepared.events)
         walk = yield from _walk(job, prepared, resolution, hand)
     return _Decision(resolution, prepared, walk, joining, is_met_now)
@@ -252,13 +253,16 @@ def _store(
     outputs = (*set_aside, *walk.outputs.values())
     is_decided = bool(walk.records)
     transcript = job.history.transcript
+    if transcript.is_at_root:
+        # a record under the root would hold in every conversation
+        lost = yield from _commit(outputs, (), ledger)
+        return _Stored(ledger, lost)
     updated, notes = remember(transcript, walk.ledger, is_decided=is_decided)
     if not outputs and not is_decided:
         try:
             lost = yield from _commit((), notes, ledger)
-        except (
-            StoreError
-        ):  # nothing hangs on the notes: they are kept another time
+        except StoreError:
+            # nothing hangs on the notes: they are kept another time
             return _Stored(walk.ledger, ())
         return _Stored(updated, lost)
     updated, outline = outline_in(
@@ -387,7 +391,7 @@ def _met(decision: _Decision) -> Iterator[Event]:
     if joining is None:
         return
     tokens_after = window.estimate if joining.is_due else joining.tokens
-    event = told(
+    event = event_of_joining(
         joining,
         window.size,
         is_met_now=decision.is_met_now,

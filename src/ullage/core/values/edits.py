@@ -3,10 +3,10 @@
 An edit names its place by what the conversation itself calls it (a call id and how many
 calls had that id before; a message's digest), never by an index into the caller's list, and
 carries the digest of what it replaces. Where the history no longer holds that, the edit does
-not apply (DESIGN §10 "what is an edit keyed by?").
+not apply.
 
 A batch is the edits of one decision, keyed by the chain at the decision point: the last
-assistant message then (`core-feasibility` §8.2).
+assistant message then.
 """
 
 from __future__ import annotations
@@ -108,8 +108,7 @@ class ReplaceSpan(
 
         None where the text stands in a result (A14).
         """
-        both = (self.retain, self.text) if self.retain else (self.text,)
-        return both if self.text else both[:-1]
+        return tuple(text for text in (self.retain, self.text) if text)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -120,8 +119,8 @@ class ReplaceSpan(
 class Drop(Struct, frozen=True, tag="drop"):
     """Leave out the reasoning of a run of messages, which an earlier edit made invalid.
 
-    Since 2026 vendors bind reasoning to the exact messages before it (`provider-rules` §0):
-    kept behind an edit it is a 400. It is not set aside; it means nothing to any other reader.
+    Since 2026 vendors bind reasoning to the exact messages before it: kept behind an edit it is a
+    400. It is not set aside; it means nothing to any other reader.
 
     Attributes:
         after: the chain before the first message of the run, 16 bytes.
@@ -216,7 +215,7 @@ class Batch(Struct, frozen=True, omit_defaults=True):
     keeps: tuple[str, ...] = ()
 
 
-def whole(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """``text`` as UTF-8 can hold it: a question mark for each lone surrogate."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
@@ -225,5 +224,5 @@ def storable(edit: Edit) -> Edit:
     """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
     if isinstance(edit, (Drop, Restore)):
         return edit
-    text = whole(edit.text)
+    text = without_surrogates(edit.text)
     return edit if text == edit.text else replace(edit, text=text)

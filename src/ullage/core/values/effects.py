@@ -5,7 +5,7 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
 
     effect     reply
     ------     -----
-    Find       the records kept under these keys, in their order
+    Find       the records kept under these keys, by (key as given, kind, n, name)
     Commit     the records kept where ours were to go (another worker was first); () if none
     Get        the Output kept under a ref; raises RefNotFound into the generator
     Look       the Shape of what is kept under a ref: how much of it, in which chunks
@@ -115,7 +115,7 @@ class ChunkSize(Struct, frozen=True, gc=False):
 
     @staticmethod
     def of(text: str) -> ChunkSize:
-        """The extent of a text. One that is not ASCII is encoded piece by piece."""
+        """The size of a text. One that is not ASCII is encoded piece by piece."""
         size_bytes = len(text)
         if not text.isascii():
             size_bytes = sum(len(raw) for _, raw in pieces(text))
@@ -123,7 +123,7 @@ class ChunkSize(Struct, frozen=True, gc=False):
 
 
 def pieces(text: str) -> Iterator[tuple[ChunkSize, bytes]]:
-    """Each chunk of a text: its extent, and its UTF-8 (surrogatepass)."""
+    """Each chunk of a text: its size, and its UTF-8 (surrogatepass)."""
     for start in range(0, len(text), CHUNK_CHARS):
         piece = text[start : start + CHUNK_CHARS]
         raw = piece.encode("utf-8", "surrogatepass")
@@ -136,7 +136,7 @@ class Shape(Struct, frozen=True):
     Attributes:
         ref: the ref.
         kind: as of `Output`.
-        chunks: the extent of each chunk, in order; empty for an empty output.
+        chunks: the size of each chunk, in order; empty for an empty output.
     """
 
     ref: str
@@ -152,12 +152,12 @@ class Shape(Struct, frozen=True):
     @property
     def chars(self) -> int:
         """The length of the whole in characters."""
-        return sum(extent.chars for extent in self.chunks)
+        return sum(chunk.chars for chunk in self.chunks)
 
     @property
     def size_bytes(self) -> int:
         """The length of the whole in UTF-8."""
-        return sum(extent.size_bytes for extent in self.chunks)
+        return sum(chunk.size_bytes for chunk in self.chunks)
 
 
 class Find(Struct, frozen=True):

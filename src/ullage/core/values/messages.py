@@ -2,7 +2,7 @@
 
 These are values. They hold the caller's own strings, never copies, and they never hold the
 caller's containers: the raw message an edit starts from is always the one in the request at
-hand (`core-feasibility` §3–4: a cached container may have been changed by the caller since).
+hand, since the caller may have changed a container that was kept from an earlier one.
 
 ``at`` tells a format where a part came from in its raw message (an index into the content
 list or the list of calls; ``WHOLE`` when the field was a plain string). No other module

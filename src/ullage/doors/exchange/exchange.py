@@ -199,7 +199,8 @@ class Exchange(StoredExchange):
         self._fields = frozenset(body)
         field = next((key for key in _ELSEWHERE if body.get(key)), None)
         if field is not None:
-            self._note(problem=field)
+            model = self.route.model or model_in(body) or ""
+            self._note(problem=field, model=str(model))
             self.passed = "elsewhere"
         elif self.route.kind == "batch":
             yield from self._fit_batch(body)

@@ -14,7 +14,7 @@ from ullage import BudgetExceeded, FormatError, TeamBudgetExceeded, Usage
 from ullage.doors.exchange import bodies
 from ullage.doors.exchange.frames import EventTooLong
 from ullage.doors.exchange.routes import Route
-from ullage.doors.exchange.streamed import framing_of
+from ullage.doors.exchange.streamed import REPORTS, framing_of
 from ullage.wires import FORMATS, Format, model_in, wire_named
 
 if TYPE_CHECKING:
@@ -141,7 +141,11 @@ def usage_in(wire: str, content_type: str, body: bytes) -> Usage | None:
         frames = framing.reader().feed(body)
     except EventTooLong:
         return None
-    read = (bodies.read(frame.data) for frame in frames if frame.data)
+    read = (
+        bodies.read(frame.data)
+        for frame in frames
+        if frame.data and REPORTS in frame.data
+    )
     return format.usage_of_stream(
         [event for event in read if isinstance(event, dict)]
     )

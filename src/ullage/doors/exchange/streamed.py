@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ullage.doors.exchange.exchange import Exchange
 
 _LAST = b"[DONE]"
-_REPORTS = b"sage"
+REPORTS = b"sage"
 """In every event that reports: ``usage``, ``usageMetadata``, or counts beside a ``message``."""
 _FRAMINGS = (SSE, AMAZON, LINES)
 _PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
@@ -151,7 +151,7 @@ class StreamedAnswer(ClientAnswer):
         event = bodies.read(frame.data)
         if not isinstance(event, dict):
             return frame.raw
-        if _REPORTS in frame.data:
+        if REPORTS in frame.data:
             self._report(event)
         self._names_tool = self._names_tool or any(
             name in frame.data for name in _PRIVATE

@@ -77,11 +77,11 @@ class ClientRequest:
         self._config = relay.config
         self.tenant = relay.tenant_of(request, route.url)
         budgets = relay.budgets
-        self._spending = None
-        if budgets is not None:
-            self._spending = RequestSpending(
-                budgets.call(self.tenant), request, route
-            )
+        self._spending = RequestSpending(
+            None if budgets is None else budgets.call(self.tenant),
+            request,
+            route,
+        )
         self._last_exchange: Exchange | None = None
         # where it is not that of the exchange
         self._report: ExchangeReport | None = None
@@ -108,8 +108,7 @@ class ClientRequest:
             # it is not to be held, so none of it is: it goes on as it comes
             passed = passed or "body"
         try:
-            spending = self._spending
-            if passed is None or (spending is not None and spending.counts):
+            if passed is None or self._spending.counts:
                 body = await read_body(
                     request.content,
                     limits.body_bytes,
@@ -133,17 +132,14 @@ class ClientRequest:
             )
         finally:
             self._relay.held.give(len(body.data) if body.is_whole else 0)
-            self._tell(passed)
+            report = self._completed(passed)
+            self._tell(report)
+            self._pay(report)
             self._watched.end(
                 self._upstream,
                 self._route,
                 is_whole=self._is_whole and not self._is_broken,
             )
-            if self._spending is not None:
-                report = self._report
-                if report is None and self._last_exchange is not None:
-                    report = self._last_exchange.report
-                self._spending.settle(report, self._came_bytes)
 
     def _silent(self) -> web.Response:
         return self._broken(
@@ -199,13 +195,12 @@ class ClientRequest:
         self, body: Body, passed: Passed | None
     ) -> web.StreamResponse:
         spending = self._spending
-        if spending is not None:
-            limit = self._config.limits.body_bytes
-            refused = await spending.claim_unread(body, limit)
-            if spending.refusal is not None and refused is not None:
-                self._report = spending.refusal
-                self._relay.exchanges.over(self._report)
-                return refused
+        limit = self._config.limits.body_bytes
+        refused = await spending.claim_unread(body, limit)
+        if spending.refusal is not None and refused is not None:
+            self._report = spending.refusal
+            self._relay.exchanges.over(self._report)
+            return refused
         headers = passed_up(
             self._request.headers, without=self._config.own_headers
         )
@@ -220,7 +215,7 @@ class ClientRequest:
                 path=self._route.path,
                 passed=passed,
                 status=reply.status,
-                budget=None if spending is None else spending.call.use,
+                budget=spending.use,
             )
             self._relay.exchanges.over(self._report)
         async with reply.response:
@@ -236,14 +231,15 @@ class ClientRequest:
         response = self._response(reply, treatment)
         spending = self._spending
         await response.prepare(self._request)
-        with self._unbroken():
-            async for part in reply.parts():
-                if spending is not None:
+        try:
+            with self._unbroken():
+                async for part in reply.parts():
                     spending.look_at(part)
-                await self._write(response, part)
-            await response.write_eof()
-            self._is_whole = True
-        if spending is not None:
+                    await self._write(response, part)
+                await response.write_eof()
+                self._is_whole = True
+        finally:
+            # also of a reply whose client went away: what came of it is paid for
             spending.read(reply)
         return response
 
@@ -332,7 +328,7 @@ class ClientRequest:
             client=program_of(self._request.headers),
             client_session=client_session_of(self._request.headers),
             subagent=subagent_of(self._request.headers),
-            spending=None if self._spending is None else self._spending.call,
+            spending=self._spending.call,
         )
         self._watched.exchange = self._last_exchange
         return self._last_exchange
@@ -433,8 +429,8 @@ class ClientRequest:
             ):
                 raise
 
-    def _tell(self, passed: Passed | None) -> None:
-        """Tell what came of it; whatever that meets, the client has its reply."""
+    def _completed(self, passed: Passed | None) -> ExchangeReport:
+        """The report of it, with the usage in a reply that went through."""
         exchange = self._last_exchange
         report = self._report
         if report is None:
@@ -443,6 +439,22 @@ class ClientRequest:
                 if exchange
                 else ExchangeReport(path=self._route.path, passed=passed)
             )
+        return self._spending.completed(report)
+
+    def _pay(self, report: ExchangeReport) -> None:
+        """Count what it came to: in the receipts, and towards the budgets of its team."""
+        sessions: Any = self._relay.exchanges.sessions
+        self._spending.pay(
+            sessions,
+            report,
+            self._came_bytes,
+            tenant=self.tenant,
+            client=program_of(self._request.headers),
+        )
+        self._spending.settle(report, self._came_bytes)
+
+    def _tell(self, report: ExchangeReport) -> None:
+        """Tell what came of it; whatever that meets, the client has its reply."""
         now = time.monotonic()
         upstream = self._upstream
         sent_s = (

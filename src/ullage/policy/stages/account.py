@@ -253,7 +253,7 @@ def _user_words(transcript: Transcript, step: _Step) -> str:
     """What the user said in a step; ``""`` of any other, as of a document that was handed over."""
     if step.speaker != "user":
         return ""
-    return transcript.words(step.message, step.part)
+    return transcript.user_words(step.message, step.part)
 
 
 def _output_of(transcript: Transcript, step: _Step) -> Output:
@@ -261,7 +261,7 @@ def _output_of(transcript: Transcript, step: _Step) -> Output:
     for output in transcript.outputs(step.message, step.part):
         if output.kind == "text":
             return output
-    text = transcript.words(step.message, step.part)
+    text = transcript.user_words(step.message, step.part)
     return Output(canon.ref_of(text), text)
 
 
@@ -275,7 +275,7 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
         # an answer of the user to a tool is two steps: the question, and the user's words
         if isinstance(part, ToolResult):
             steps.append(_Step("tool", index, number))
-        if transcript.words(index, number):
+        if transcript.user_words(index, number):
             steps.append(_Step("user", index, number))
         elif isinstance(part, Text) and part.text.strip():
             steps.append(_Step(message.role, index, number))
@@ -292,7 +292,7 @@ def _bullet(transcript: Transcript, step: _Step) -> str:
     if isinstance(part, Text):
         line = on_one_line(part.text, _SAID_CHARS)
         return f"- {role}: {line}"
-    if transcript.words(index, number):
+    if transcript.user_words(index, number):
         question = question_of(transcript, index, number) or "a tool"
         return f"- {question} → the user's answer:"
     line = "a tool"
@@ -364,7 +364,7 @@ def _flat_result(
     """A result as plain text: the user's answer, or the ends of what the tool gave."""
     call = transcript.call_for(index, number)
     tool = call.name if call else "a tool"
-    words = transcript.words(index, number)
+    words = transcript.user_words(index, number)
     if words:
         return f"the user answers {tool}: {words}"
     texts = [item.text for item in result.content if isinstance(item, Text)]

@@ -254,7 +254,7 @@ def _within(
     if output is None:  # `head_of_loop` gives no such place
         raise ValueError(f"no text stands at {spot}")
     most_chars = _HEAD_CHARS
-    if window.transcript.words(spot[0], spot[1]):
+    if window.transcript.user_words(spot[0], spot[1]):
         most_chars = max(_HEAD_CHARS, user_chars)
     result: str | None = output.text
     if len(output.text) > most_chars:

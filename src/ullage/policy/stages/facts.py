@@ -137,10 +137,10 @@ def _user_utterances(
     start: int,
     stop: int,
 ) -> Iterator[Utterance]:
-    for index in transcript.marked("words", start, stop):
+    for index in transcript.marked("user_words", start, stop):
         spoken = []
         for number, part in enumerate(transcript.messages[index].parts):
-            words = transcript.words(index, number).strip()
+            words = transcript.user_words(index, number).strip()
             if words and isinstance(part, Text):
                 spoken.append(words)
             elif words:

@@ -184,7 +184,7 @@ def _dialogue_names(transcript: Transcript, index: int) -> tuple[str, ...]:
     texts = []
     for number, _, leaf in leaves_of(message):
         is_result = isinstance(message.parts[number], ToolResult)
-        if is_result and not transcript.words(index, number):
+        if is_result and not transcript.user_words(index, number):
             continue
         if isinstance(leaf, ToolCall):
             texts.append(leaf.arguments)

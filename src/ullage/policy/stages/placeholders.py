@@ -193,7 +193,7 @@ def _set_aside(
         return None
     if transcript.reader(spot[0], spot[1]) == "program":
         return None
-    words = transcript.words(spot[0], spot[1])
+    words = transcript.user_words(spot[0], spot[1])
     if words and isinstance(transcript.leaf(spot), Text):
         return None
     return transcript.output(spot)

@@ -304,7 +304,7 @@ def _answer(
 ) -> Iterator[str]:
     """The step of a call and what it gave; behind it the user's words, if it gave those."""
     transcript = window.transcript
-    words = transcript.words(index, number)
+    words = transcript.user_words(index, number)
     call = transcript.call_for(index, number)
     step = _called(call, asks=bool(words)) if call else "- a tool"
     failed = "error: " if result.is_error else ""
@@ -360,7 +360,7 @@ def _gave(
     if not isinstance(part, ToolResult):
         return
     is_page = window.is_recall((index, number, 0))
-    is_words = bool(transcript.words(index, number))
+    is_words = bool(transcript.user_words(index, number))
     is_programs = transcript.reader(index, number) == "program"
     for item, leaf in enumerate(part.content):
         spot = index, number, item

@@ -117,7 +117,11 @@ def texts_of(
     """Every text and every call that may be cut, and when; what a program reads has no tokens."""
     transcript = window.transcript
     question = transcript.newest_request(window.size)
-    newest = {question, transcript.newest_words(window.size), _task(window)}
+    newest = {
+        question,
+        transcript.newest_user_words(window.size),
+        _task(window),
+    }
     for index in staying:
         if window.hidden(index):
             continue

@@ -164,7 +164,7 @@ def later_words(
         Where the first of those messages stands, or None; and a text for each, ``""`` where the
         user said nothing behind it, or where a reply has to follow it (A20).
     """
-    system = transcript.marked("pinned", start, stop)
+    system = transcript.marked("permanent", start, stop)
     if not system:
         return None, ()
     if any(transcript.messages[index].before_reply for index in system):

@@ -25,7 +25,7 @@ from ullage.core.values.decisions import (
     Verb,
     When,
 )
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.core.values.effects import Commit, Find, Record, Steps
 from ullage.session.changes import ChangeMixin
 from ullage.session.decisions.preview import Preview, preview
@@ -232,10 +232,10 @@ def new_decision(
         verb=verb,
         target=target,
         undoes=undoes,
-        text=whole(text),
+        text=without_surrogates(text),
         when=when,
-        reason=whole(reason),
-        author=whole(author),
+        reason=without_surrogates(reason),
+        author=without_surrogates(author),
     )
 
 

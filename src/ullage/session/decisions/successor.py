@@ -41,7 +41,7 @@ from ullage.core.history.transcript import Transcript
 from ullage.core.turn.hand import lines_of, place_of
 from ullage.core.turn.settings import Settings
 from ullage.core.values.decisions import Decision, Target
-from ullage.core.values.edits import Batch, Replace, whole
+from ullage.core.values.edits import Batch, Replace, without_surrogates
 from ullage.core.values.effects import (
     Commit,
     Find,
@@ -171,7 +171,7 @@ def _is_agent(info: RequestInfo, settings: Settings) -> bool:
 
 
 def _rows_key(transcript: Transcript, settings: Settings) -> bytes:
-    name = whole(settings.client_session).encode()
+    name = without_surrogates(settings.client_session).encode()
     return canon.extend(transcript.chain[0], b"session " + name)
 
 
@@ -349,7 +349,7 @@ class _Quoted:
                 entry.decision,
                 verb="note",
                 target=None,
-                text=whole("\n\n".join(texts)),
+                text=without_surrogates("\n\n".join(texts)),
             )
             decisions.append(self.brought(note))
         return decisions

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ullage.core.history import canon
 from ullage.core.turn.request import Header
 from ullage.core.values.cache_breaks import Cause
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.core.values.receipts import name_of
 from ullage.core.values.texts import common_chars
 
@@ -131,7 +131,7 @@ def head_print(header: Header, recall: bytes, model: str) -> HeadPrint:
         (name, _mark(_json(value))) for name, value in _settings(header)
     ]
     return HeadPrint(
-        model=whole(name_of(model)),
+        model=without_surrogates(name_of(model)),
         system_chars=len(system),
         step_chars=step_chars,
         marks=_marks(system, step_chars),

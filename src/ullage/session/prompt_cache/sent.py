@@ -20,7 +20,7 @@ from ullage.core.history.ledger import Ledger
 from ullage.core.history.transcript import Transcript
 from ullage.core.turn.request import Header
 from ullage.core.values.cache_breaks import CacheBreak
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.core.values.effects import Find, Record, Steps
 from ullage.core.values.events import Event
 from ullage.core.values.usage import Usage
@@ -276,7 +276,7 @@ def records_of(
         at_s=int(at_s),
         size=info.size,
         chain=transcript.chain[info.size],
-        model=whole(info.model),
+        model=without_surrogates(info.model),
         usage=(
             *usage.input_classes,
             usage.long_write_tokens,
@@ -298,7 +298,7 @@ def records_of(
         info.frozen.transcript,
         caches,
     )
-    name = whole(info.model)
+    name = without_surrogates(info.model)
     records = [Record(info.key, SENT, 0, _encode(sent), name)]
     if head_print is not None and (before is None or before.sent.head != head):
         key = _head_key(begins, head)

@@ -22,8 +22,8 @@ from typing import Any
 from ullage.core.errors import ConfigError
 from ullage.session.drivers import Actions, adrive, drive
 from ullage.session.provider.streams import AsyncTap, Tap, source_of, tapped
-from ullage.wires.base import stream_in
 from ullage.wires.reported import Unreadable, is_raw, is_stream
+from ullage.wires.streams import stream_in
 
 
 class ProviderCall:

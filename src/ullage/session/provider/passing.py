@@ -13,7 +13,7 @@ from ullage.core.turn.state import wire_of
 from ullage.core.values.events import Event
 from ullage.core.values.limits import Limits, ServedWindow
 from ullage.core.values.usage import Usage
-from ullage.session.changes import Change, ChangeMixin
+from ullage.session.changes import ChangeMixin, Transition
 from ullage.session.copies import CopyMixin
 from ullage.session.drivers import Actions
 from ullage.session.provider import reports
@@ -89,7 +89,7 @@ class PassMixin(ChangeMixin, CopyMixin, ReadMixin):
         view = info or self._newest
         is_shorter = False
 
-        def learn(state: SessionState) -> Change:
+        def learn(state: SessionState) -> Transition:
             nonlocal is_shorter
             ledger = state.persisted.ledger
             verdict = after_refusal(state.learnt, overflow, view, ledger)

@@ -184,19 +184,23 @@ def raw_prompt_tokens(request: RequestCounts, usage: Usage) -> int:
     return _tokens(raw).prompt
 
 
-def as_it_came(usage: Usage, model: str, wire: str = "") -> ReceiptTotals:
+def as_it_came(
+    usage: Usage, model: str, wire: str = "", *, is_reported: bool = True
+) -> ReceiptTotals:
     """The sums of a request that was sent as it came: the same on both sides.
 
     Args:
-        usage: what its reply came to.
+        usage: what its reply came to; our estimate where nothing was reported.
         model: the model that was called.
         wire: the name of its wire; ``""`` if it is not known.
+        is_reported: whether the provider reported it.
     """
     price = price_of(model, wire)
     usd = cost_usd(usage, price)
     tokens = _tokens(usage)
     return ReceiptTotals(
         requests=1,
+        unreported=int(not is_reported),
         unpriced=int(usd is None),
         unbilled=int(not price.is_billed),
         sent=tokens,

@@ -109,7 +109,12 @@ class ReceiptNote(NamedTuple):
 
     def _sums_of(self, usage: Usage, gap_s: float) -> ReceiptTotals:
         if self.request is None:
-            return as_it_came(usage, self.place.model, self.wire)
+            return as_it_came(
+                usage,
+                self.place.model,
+                self.wire,
+                is_reported=self.is_reported,
+            )
         return sums_of(
             self.request,
             usage,
@@ -513,11 +518,26 @@ class ReceiptWriter(NamedTuple):
             assert write is not None
             yield Do(write)
 
-    def paid_as_it_came(self, usage: Usage, model: str, wire: str) -> None:
-        """Note what a request came to that was sent as it came; written with the next reply."""
-        place = self._place(model)
-        at_s = time.monotonic()
-        self._note(ReceiptNote(place, None, usage, at_s=at_s, wire=wire))
+    def paid_as_it_came(
+        self, usage: Usage, model: str, wire: str, *, is_reported: bool = True
+    ) -> None:
+        """Note what a request came to that was sent as it came; written with the next reply.
+
+        Args:
+            usage: what its reply came to; our estimate where nothing was reported.
+            model: the model that was called.
+            wire: the name of its wire.
+            is_reported: whether its provider reported it.
+        """
+        note = ReceiptNote(
+            self._place(model),
+            None,
+            usage,
+            is_reported=is_reported,
+            at_s=time.monotonic(),
+            wire=wire,
+        )
+        self._note(note)
 
     def paid_beside(self, spent: Spent, model: str) -> None:
         """Note what summaries cost; written with the next reply."""

@@ -629,7 +629,7 @@ def _apply(
             start = transcript.find(edit.after)
             stop = transcript.find(edit.upto)
             keeps = {(transcript.find(key) or 0) - 1 for key in edit.keeps}
-            keeps.update(transcript.marked("pinned", start or 0, stop or 0))
+            keeps.update(transcript.marked("permanent", start or 0, stop or 0))
             for index in range(start or 0, stop or 0):
                 if index not in keeps:
                     message_states[index] = _LeafState(

@@ -61,8 +61,9 @@ class BatchNote(NamedTuple):
         request: the number of the first request that showed it, from 1; 0: none was answered yet.
         at_s: when that was, in seconds since 1970; 0: not known.
         why: the reason.
-        texts: how many texts left.
-        tools: whose results they are, the most first.
+        texts: how many texts left with it first, so that the batches add up to what left.
+        cut_before: how many more it took that an earlier batch had cut already.
+        tools: whose results they all are, the most first.
         tokens_before: of the view before it, as estimated.
         tokens_after: of the view after it.
         requests: how many requests were sent without them.
@@ -77,6 +78,7 @@ class BatchNote(NamedTuple):
     at_s: int
     why: str
     texts: int
+    cut_before: int
     tools: tuple[str, ...]
     tokens_before: int
     tokens_after: int
@@ -290,17 +292,22 @@ def _batch_notes(
         entry.name: entry.decision.author or "a user"
         for entry in stored.hand.decisions
     }
+    cut_so_far = set[str]()
     for handle, batch, is_undone in stored.batches():
         if not batch.edits:
             continue
         name = name_of(handle)
         place = stored.transcript.find(handle.key) or 0
         number = by.at_place(place)
-        author = f"ullage ({_STAGES.get(batch.stage, batch.stage)})"
+        author = author_of(batch)
         if batch.decision:
             author = authors.get(batch.decision, "a user")
         requests = 0 if is_undone else by.since_place(place)
         cut_leaves = stored.cut_by(batch, leaves)
+        names = {leaf.name for leaf in cut_leaves}
+        cut_before = 0 if is_undone else len(names & cut_so_far)
+        if not is_undone:
+            cut_so_far |= names
         fewer = max(batch.tokens_before - batch.tokens_after, 0)
         yield BatchNote(
             name=name,
@@ -308,7 +315,8 @@ def _batch_notes(
             request=number,
             at_s=by.sent[number - 1].at_s if number else 0,
             why=_reason(batch),
-            texts=len(cut_leaves),
+            texts=len(cut_leaves) - cut_before,
+            cut_before=cut_before,
             tools=_tools_of(cut_leaves),
             tokens_before=batch.tokens_before,
             tokens_after=batch.tokens_after,
@@ -317,6 +325,15 @@ def _batch_notes(
             broken=broken_by.get(batch.decision or name),
             is_undone=is_undone,
         )
+
+
+def author_of(batch: Batch) -> str:
+    """Who made a batch that no user decided: ullage, and by which stage.
+
+    Args:
+        batch: the batch.
+    """
+    return f"ullage ({_STAGES.get(batch.stage, batch.stage)})"
 
 
 def _reason(batch: Batch) -> str:

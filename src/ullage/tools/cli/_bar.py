@@ -1,8 +1,13 @@
-"""The progress bar of a replay: one bar, which counts all of its work."""
+"""The progress of a replay: one bar, which counts all of its work.
+
+Where standard error is no terminal, a line every ten seconds stands for the bar.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -17,6 +22,8 @@ from rich.progress import (
 
 T = TypeVar("T")
 R = TypeVar("R")
+_LINE_EVERY_S = 10.0
+"""So long a log or a pipe goes without a line."""
 _COLUMNS = (
     TextColumn("{task.description}"),
     BarColumn(),
@@ -36,12 +43,21 @@ class WorkBar(Generic[R, T]):
         size_bytes: of all files.
         tries: how often each run is replayed.
         console: where it is drawn; None: standard error.
+        line_every_s: seconds between the lines where the console is no terminal.
     """
 
     def __init__(
-        self, size_bytes: int, tries: int, console: Console | None = None
+        self,
+        size_bytes: int,
+        tries: int,
+        console: Console | None = None,
+        *,
+        line_every_s: float = _LINE_EVERY_S,
     ) -> None:
         console = console or Console(stderr=True)
+        self._console = console
+        self._line_every_s = line_every_s
+        self._is_over = threading.Event()
         self._bar = Progress(
             *_COLUMNS,
             console=console,
@@ -56,6 +72,8 @@ class WorkBar(Generic[R, T]):
 
     def __enter__(self) -> WorkBar[R, T]:
         self._bar.start()
+        if not self._console.is_terminal:
+            threading.Thread(target=self._write_lines, daemon=True).start()
         return self
 
     def __exit__(
@@ -64,7 +82,23 @@ class WorkBar(Generic[R, T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_over.set()
         self._bar.stop()
+
+    def _write_lines(self) -> None:
+        """Write how far the work is, now and then, until it is over."""
+        while not self._is_over.wait(self._line_every_s):
+            # not by the console, which ends the process where its pipe is closed
+            with suppress(OSError, ValueError):
+                self._console.file.write(f"{self.line()}\n")
+                self._console.file.flush()
+
+    def line(self) -> str:
+        """How far the work is, in a line."""
+        task = self._bar.tasks[0]
+        count = task.fields["count"]
+        elapsed_s = task.elapsed or 0.0
+        return f"{task.description}: {task.percentage:.0f} %, {count}, {elapsed_s:.0f} s"
 
     @property
     def share(self) -> float:

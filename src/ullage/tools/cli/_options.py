@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ullage.core.errors import ConfigError, FormatError
 from ullage.stores import (
@@ -128,7 +129,15 @@ def one_store(place: str | None, address: str | None) -> str | None:
     Args:
         place: as an argument; it counts where ``ULLAGE_STORE`` says otherwise.
         address: as an option.
+
+    Raises:
+        ConfigError: both were typed, and they differ.
     """
+    source = click.get_current_context().get_parameter_source("address")
+    is_typed = source is ParameterSource.COMMANDLINE
+    if place and is_typed and place != address:
+        problem = f"two stores were given, {place!r} and --store {address!r}"
+        raise ConfigError("--store", problem, "Give one of them.")
     return place or address
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
+from ullage import __version__
 from ullage.core.errors import ConfigError, FormatError
 from ullage.documents import NAMES
 from ullage.doors.host import named_tools
@@ -44,6 +45,7 @@ from ullage.tools.replay.cost.prices import ProfileChoice as WantedProfile
 from ullage.tools.replay.engines import NAMES as ENGINES
 from ullage.tools.replay.engines import open_engine
 from ullage.tools.replay.evidence.common import common_in
+from ullage.tools.replay.gates import tokeniser
 from ullage.tools.replay.many import (
     SESSIONS,
     Job,
@@ -72,6 +74,8 @@ from ullage.tools.replay.run import Replayed
 from ullage.tools.replay.tables import WIDTH, tables_of
 
 R = TypeVar("R", bound=ReplaySummary)
+_JSON_FORMAT = 1
+"""The number of what ``--json`` prints: another where a field is gone or means another thing."""
 _REMEDY = (
     "Give trajectories, provider requests or session logs, or a lower --least."
 )
@@ -380,8 +384,11 @@ def plot(path: Path, outcome: ReplayOutcome) -> None:
 
 
 def json_of(outcome: ReplayOutcome) -> dict[str, object]:
-    """The outcome as ``--json`` prints it."""
+    """The outcome as ``--json`` prints it; docs/replay.md has a table of its fields."""
     return {
+        "format": _JSON_FORMAT,
+        "version": __version__,
+        "tokeniser": tokeniser(),
         "profiles": [
             profile
             for profile in outcome.profiles

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ullage.session.stored.why import BatchNote, WindowRecord
 from ullage.tools.cli._options import ago, harmless
@@ -107,5 +108,5 @@ def _table(heading: str, rows: Sequence[Sequence[str]]) -> Table:
     for column in COLUMNS:
         table.add_column(column, justify="right")
     for row in rows:
-        table.add_row(*map(harmless, row))
+        table.add_row(*(Text(harmless(cell)) for cell in row))
     return table

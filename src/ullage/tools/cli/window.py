@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,12 +23,13 @@ from ullage.session.stored.conversation import (
     conversation,
     conversations,
 )
-from ullage.session.stored.why import why_of
+from ullage.session.stored.why import author_of, why_of
 from ullage.tools.cli import why
 from ullage.tools.cli._options import (
     ago,
     harmless,
     is_store,
+    one_store,
     open_kept,
     print_json,
     store_options,
@@ -35,6 +37,16 @@ from ullage.tools.cli._options import (
     told_of_tenants,
 )
 from ullage.tools.hand.described import as_window, told_of_left
+
+_NARROW = 80
+"""In fewer columns every column but the figures is folded."""
+_LEAST_NAME = 7
+_NAME_PART = 4
+"""A tool or a model has at most this part of the columns, a fourth."""
+_STATE_PART = 4
+"""How a text is shown has as much."""
+_PIPE_WIDTH = 120
+"""Columns where nobody looks at a terminal."""
 
 
 @click.command(
@@ -70,7 +82,7 @@ def command(
     and decision has one too, which `ullage undo` takes. With --why and no NAME the newest is shown.
     """
     if name is not None and is_store(name):
-        name, address = None, name
+        name, address = None, one_store(name, address)
     with closing(open_kept(address)) as store:
         tenant = tenant_in(store, tenant)
         if name is None and not is_why:
@@ -121,10 +133,14 @@ def _print_list(listed: list[ConversationEntry]) -> None:
         click.echo("No conversation is outlined for this tenant.")
         return
     table = Table(box=None, pad_edge=False, expand=True)
-    for column in ("conversation", "last used", "messages", "tokens", "model"):
+    console = _console()
+    for column in ("conversation", "last used", "messages", "tokens"):
         justify: Any = "right" if column in ("messages", "tokens") else "left"
         table.add_column(column, justify=justify, no_wrap=True)
-    table.add_column("begins", no_wrap=True, ratio=1)
+    table.add_column(
+        "model", overflow="fold", max_width=console.width // _NAME_PART
+    )
+    _add_beginnings(table)
     now_s = time.time()
     for item in listed:
         outline = item.outline
@@ -133,17 +149,36 @@ def _print_list(listed: list[ConversationEntry]) -> None:
             ago(now_s - item.used_s),
             f"{outline.length:,}",
             f"{outline.tokens:,}",
-            harmless(outline.model),
-            Text(harmless(outline.title), overflow="ellipsis", no_wrap=True),
+            Text(harmless(outline.model)),
+            Text(harmless(outline.title)),
         )
-    Console(highlight=False).print(table)
+    console.print(table)
+
+
+def _console() -> Console:
+    """The terminal; a pipe has no width of its own."""
+    console = Console(highlight=False)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def _add_beginnings(table: Table) -> None:
+    """The last column: how a text begins, in the room that is left."""
+    table.add_column(
+        "begins",
+        no_wrap=True,
+        ratio=1,
+        min_width=len("begins"),
+        overflow="ellipsis",
+    )
 
 
 # ── one conversation ─────────────────────────────────────────────────────────────────────
 
 
 def _print_window(stored: StoredConversation, *, is_all: bool) -> None:
-    console, outline = Console(highlight=False), stored.outline
+    console, outline = _console(), stored.outline
     share = (
         f" ({outline.tokens / outline.limit_tokens:.0%})"
         if outline.limit_tokens
@@ -152,21 +187,31 @@ def _print_window(stored: StoredConversation, *, is_all: bool) -> None:
     limit = f" of {outline.limit_tokens:,}" if outline.limit_tokens else ""
     console.print(
         f"{outline.name}: {len(stored.messages):,} messages for {harmless(outline.model)}, "
-        f"{outline.tokens:,}{limit} tokens{share}"
+        f"{outline.tokens:,}{limit} tokens{share}",
+        markup=False,
     )
-    table = Table(box=None, pad_edge=False, expand=True)
-    for column in ("name", "role", "what", "characters", "shown"):
-        justify: Any = "right" if column == "characters" else "left"
-        table.add_column(column, justify=justify, no_wrap=True)
-    table.add_column("begins", no_wrap=True, ratio=1)
-    for row in _rows(stored.leaves(), is_all=is_all):
-        table.add_row(*row)
-    console.print(table)
+    console.print(_table(stored, console.width, is_all=is_all))
     for line in _decided(stored):
         console.print(line, markup=False)
 
 
-def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[Any, ...]]:
+def _table(stored: StoredConversation, width: int, *, is_all: bool) -> Table:
+    """The texts of a conversation; long names of tools are folded, and no figure is cut."""
+    table = Table(box=None, pad_edge=False, expand=True)
+    is_narrow = width < _NARROW
+    table.add_column("name", no_wrap=not is_narrow, min_width=_LEAST_NAME)
+    table.add_column("role", no_wrap=not is_narrow, min_width=len("role"))
+    table.add_column("what", overflow="fold", max_width=width // _NAME_PART)
+    characters = "chars" if is_narrow else "characters"
+    table.add_column(characters, justify="right", no_wrap=True)
+    table.add_column("shown", overflow="fold", max_width=width // _STATE_PART)
+    _add_beginnings(table)
+    for row in _rows(stored.leaves(), is_all=is_all):
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _rows(leaves: list[Leaf], *, is_all: bool) -> Iterator[tuple[str, ...]]:
     """The lines of the table; texts that left with one batch are one line, unless all are asked."""
     run: list[Leaf] = []
     for leaf in [*leaves, None]:
@@ -188,7 +233,7 @@ def _is_gone(leaf: Leaf) -> bool:
     return leaf.state == "set aside" and not leaf.is_copied
 
 
-def _row(run: list[Leaf]) -> tuple[Any, ...]:
+def _row(run: list[Leaf]) -> tuple[str, ...]:
     start, end = run[0], run[-1]
     name = start.name if start is end else f"{start.name} – {end.name}"
     description = (
@@ -207,7 +252,7 @@ def _row(run: list[Leaf]) -> tuple[Any, ...]:
         harmless(description),
         f"{sum(leaf.chars for leaf in run):,}",
         state,
-        Text(text, overflow="ellipsis", no_wrap=True),
+        text,
     )
 
 
@@ -224,7 +269,8 @@ def _decided(stored: StoredConversation) -> Iterator[str]:
     for batch_id, batch, is_undone in batches:
         sizes = f"{batch.tokens_before:,} → {batch.tokens_after:,} tokens"
         undone = ", undone" if is_undone else ""
-        yield f"  {name_of(batch_id)}  {batch.stage}: {len(batch.edits):,} edits, {sizes}{undone}"
+        edits = f"{len(batch.edits):,} edit{'s' * (len(batch.edits) != 1)}"
+        yield f"  {name_of(batch_id)}  by {author_of(batch)}: {edits}, {sizes}{undone}"
     if stored.hand.decisions:
         yield ""
         yield "Decisions that stand, the newest last:"

@@ -56,7 +56,7 @@ def check_rank(stored: StoredConversation, decision: Decision) -> None:
 
 def _is_users_own(stored: StoredConversation, decision: Decision) -> bool:
     """Whether a decision is about anything that the user said."""
-    words = stored.transcript.words
+    words = stored.transcript.user_words
     return any(
         words(index, number)
         for index, number, _ in _locations(stored, decision)

@@ -14,6 +14,8 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from ullage import Limits, Policy, Session
 from ullage.doors.host import lookup
 from ullage.tools.replay.cost.prefix import head_of
@@ -65,7 +67,13 @@ def session_for(
     window_tokens: int,
     user_tools: Sequence[str] = (),
 ) -> partial[Session]:
-    """Makes sessions that keep this run in a window; recall is on if the policy offers it."""
+    """Makes sessions that keep this run in a window; recall is on if the policy offers it.
+
+    They write nothing to standard error: what a policy would say there of its batches is for who
+    runs the agent, and a replay would say it of every call of every run.
+    """
+    if policy.diagnostic is not None:
+        policy = replace(policy, diagnostic=None)
     return partial(
         Session,
         model_of(run),

@@ -68,6 +68,12 @@ class Judge:
         return count
 
 
+def tokeniser() -> str:
+    """How the judge counts tokens: the encoding, or that it is estimated."""
+    is_exact = counter_for(JUDGE_MODEL).exact
+    return "o200k_base" if is_exact else "estimate of o200k_base"
+
+
 class Gates:
     """Watches one session over one run.
 
@@ -145,9 +151,15 @@ class Gates:
             self._count("G4", not holds(raw[head + leading], message))
 
     def _joined(self, original: Wire, message: Wire) -> bool:
-        """Whether a message into which others went still says what it said."""
-        joined = "\n".join(self._said_in(message))
-        return all(text in joined for text in self._said_in(original))
+        """Whether a message into which others went still says what it said, or opens it."""
+        said = self._said_in(message)
+        joined = "\n".join(said)
+        missing = [
+            text for text in self._said_in(original) if text not in joined
+        ]
+        if missing:
+            self._open(said)
+        return all(text in self._texts for text in missing)
 
     def _kept(self, original: Wire, message: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from ullage import Replace, ReplaceSpan, Window
-from ullage.core.values.edits import whole
+from ullage.core.values.edits import without_surrogates
 from ullage.doors.host import (
     Content,
     Media,
@@ -326,7 +326,7 @@ def _subject(window: Window, index: int, number: int) -> str:
         return f"{message.role} text"
     subject = " ".join(call.arguments.split())
     more = "…" if len(subject) > _SUBJECT_CHARS else ""
-    return whole(f"{call.name} {subject[:_SUBJECT_CHARS]}{more}")
+    return without_surrogates(f"{call.name} {subject[:_SUBJECT_CHARS]}{more}")
 
 
 def _text(leaf: Part | Content) -> str:
@@ -342,8 +342,8 @@ def _text(leaf: Part | Content) -> str:
 def clipped(text: str, most_chars: int) -> str:
     """A text of at most so many characters, and how many were left out of its middle."""
     if len(text) <= most_chars:
-        return whole(text)
+        return without_surrogates(text)
     head = most_chars * 2 // 3
     tail = most_chars // 3
     gap = f" ⟨… {len(text) - head - tail:,} characters not in this page …⟩ "
-    return whole(text[:head] + gap + text[-tail:])
+    return without_surrogates(text[:head] + gap + text[-tail:])

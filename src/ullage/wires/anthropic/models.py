@@ -23,7 +23,7 @@ FAMILIES = (
     ),
     Family("stripped thinking", ""),
 )
-"""Thinking is bound to all that stands before it in the first (A13 to A17)."""
+"""In the first family, thinking is bound to all that stands before it (A13 to A17)."""
 
 _CLAUDE = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}

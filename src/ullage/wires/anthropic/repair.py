@@ -61,7 +61,7 @@ class AnthropicRepair(BlockRepair):
             call_id = field(block, "tool_use_id")
             self.answer(here, call_id, is_placeholder=self._is_ours(block))
             if self.is_late(here):
-                call = self.pairs.calls[here]
+                call = self.pairs.call_by_result[here]
                 self._outdated.update(self.spoken(call[0], here[0]))
             return
         if role != "assistant":
@@ -69,7 +69,7 @@ class AnthropicRepair(BlockRepair):
         if kind == "tool_use":
             self.call(here, field(block, "id"))
         elif _is_server_call(kind):
-            self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
+            self.pairs.add_call(here, f"{SERVER}{field(block, 'id')}")
         elif _is_server_result(kind):
             self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
 
@@ -161,7 +161,7 @@ class AnthropicRepair(BlockRepair):
             case kind if _is_blank_text(kind, block):
                 self.report(here[0], "an empty text was left out")
                 return None
-            case "tool_result" if here in self.pairs.calls:
+            case "tool_result" if here in self.pairs.call_by_result:
                 return self._result(here)
             case "tool_result":
                 message = {"role": "user", "content": [block]}
@@ -177,7 +177,7 @@ class AnthropicRepair(BlockRepair):
     def _result(self, result: At) -> Any:
         """Under the id of its call, its content not null (A23)."""
         block = self.block(result)
-        call_id = self.names[self.pairs.calls[result]]
+        call_id = self.names[self.pairs.call_by_result[result]]
         is_null = isinstance(block, dict) and block.get("content", "") is None
         if field(block, "tool_use_id") == call_id and not is_null:
             return block
@@ -332,7 +332,7 @@ def _open_server_tools(
             calls, results = _server_blocks(repair, at)
             answered = []
             for result in results:
-                call = repair.pairs.calls.get(result)
+                call = repair.pairs.call_by_result.get(result)
                 answered.append(call)
                 if call not in calls and call not in carried:
                     flaws[result] = _STRAY
@@ -383,7 +383,7 @@ def _only_answers(repair: HistoryRepair, at: int, caller: int) -> bool:
     if not blocks:
         return False
     for number in range(len(blocks)):
-        call = repair.pairs.calls.get((at, number))
+        call = repair.pairs.call_by_result.get((at, number))
         if call is None or call[0] != caller:
             return False
     return True

@@ -116,7 +116,7 @@ class AnthropicCheck(Check):
                 "the first message must be the user's",
             )
         # Between messages first: the blocks below are judged by what the change of roles opened.
-        self.pairs.speaker(is_model=role == "assistant")
+        self.pairs.begin_message(is_model=role == "assistant")
         self._turn(role, content, at, path)
         self._text(content, role, f"{path}.content")
         for index, block in enumerate(blocks):
@@ -324,7 +324,7 @@ class AnthropicCheck(Check):
             self.add("A7", path, "this tool_use id was used before")
         # A second call of one id is reported above, and its result is that of the first.
         if call_id not in self._batch:
-            self.pairs.call(here, call_id)
+            self.pairs.add_call(here, call_id)
         self._reply_calls = True
         self._seen.add(call_id)
         self._batch.add(call_id)
@@ -335,7 +335,7 @@ class AnthropicCheck(Check):
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
-        call = self.pairs.result(here, call_id)
+        call = self.pairs.add_result(here, call_id)
         if call_id in self._answered:
             self.add("A7", path, "this call already has a result")
         self._answered.add(call_id)
@@ -422,12 +422,12 @@ class AnthropicCheck(Check):
         """A18: a tool of the server's, whoever made the block."""
         self._ends_with_server_result = kind.endswith("_tool_result")
         if kind in SERVER_CALLS:
-            self.pairs.call(here, f"{SERVER}{block.get('id')}")
+            self.pairs.add_call(here, f"{SERVER}{block.get('id')}")
             self._server_calls.add(here)
             is_named = kind == "server_tool_use"
             self._open[here] = name_in(block, "name") if is_named else None
         elif self._ends_with_server_result:
-            call = self.pairs.result(
+            call = self.pairs.add_result(
                 here, f"{SERVER}{block.get('tool_use_id')}"
             )
             if call in self._open:

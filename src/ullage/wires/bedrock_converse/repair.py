@@ -58,7 +58,7 @@ class ConverseRepair(BlockRepair):
                 here, field(result, "toolUseId"), is_placeholder=is_ours
             )
             if self.is_late(here):
-                caller = self.pairs.calls[here][0]
+                caller = self.pairs.call_by_result[here][0]
                 self._outdated.update(self.spoken(caller, here[0]))
         elif role == "assistant" and call is not None:
             self.call(here, field(call, "toolUseId"))
@@ -183,7 +183,7 @@ class ConverseRepair(BlockRepair):
         if is_cache_point(block) and self._answers_nothing(here[0]):
             self.report(here[0], "a cache point of a second result")
             return None
-        if self._is_result(block) and here in self.pairs.calls:
+        if self._is_result(block) and here in self.pairs.call_by_result:
             return self._result(here)
         if self._is_result(block):
             message = {"role": "user", "content": [block]}
@@ -204,12 +204,14 @@ class ConverseRepair(BlockRepair):
         ]
         if not results:
             return False
-        return not any(result in self.pairs.calls for result in results)
+        return not any(
+            result in self.pairs.call_by_result for result in results
+        )
 
     def _result(self, result: At) -> Any:
         """Under the id of its call, without blank texts, and an error with a content."""
         block = self.block(result)
-        call_id = self.names[self.pairs.calls[result]]
+        call_id = self.names[self.pairs.call_by_result[result]]
         body = _body(block, "toolResult")
         content = field(body, "content")
         is_list = isinstance(content, (list, tuple))

@@ -87,7 +87,7 @@ class ConverseCheck(Check):
         content = message.get("content")
         blocks = items_of(content)
         place = f"{path}.content"
-        self.pairs.speaker(is_model=role == "assistant")
+        self.pairs.begin_message(is_model=role == "assistant")
         if type(content) is not list:
             sentence = f"content must be a list of blocks, and it is {kind_of(content)}"
             self.add("B0", place, sentence)
@@ -168,7 +168,7 @@ class ConverseCheck(Check):
         is_new = call_id not in self._seen
         self.need(is_new, "B5", path, "this toolUseId was used before")
         if call_id not in self._batch:
-            self.pairs.call(here, call_id)
+            self.pairs.add_call(here, call_id)
         self._seen.add(call_id)
         self._batch.add(call_id)
 
@@ -206,7 +206,7 @@ class ConverseCheck(Check):
 
     def _answer(self, call_id: str, here: At, path: str) -> None:
         """Judge which call a result answers (B4, B5)."""
-        self.pairs.result(here, call_id)
+        self.pairs.add_result(here, call_id)
         if call_id in self._answered:
             self.add("B5", path, "this call already has a result")
         self._answered.add(call_id)

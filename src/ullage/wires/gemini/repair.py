@@ -123,7 +123,7 @@ class GeminiRepair(BlockRepair):
         ids = {self.names[call] for call in calls}
         if len(ids) == len(calls):
             return True
-        answers = [self.pairs.answers[call] for call in calls]
+        answers = [self.pairs.result_by_call[call] for call in calls]
         return answers == sorted(answers)
 
     def _arranged(
@@ -147,7 +147,7 @@ class GeminiRepair(BlockRepair):
         if isinstance(block, str):
             return block or None
         if self._is_result(block):
-            if here in self.pairs.calls:
+            if here in self.pairs.call_by_result:
                 return self._result(here)
             content = {"role": "user", "parts": [block]}
             return {"text": self.left_over(here, content)}
@@ -166,7 +166,7 @@ class GeminiRepair(BlockRepair):
     def _result(self, result: At) -> Any:
         """Under the name of its call, with a response."""
         part = self.block(result)
-        tool = self._tool(self.pairs.calls[result])
+        tool = self._tool(self.pairs.call_by_result[result])
         response = get(part, "functionResponse")
         mended = response
         if get(response, "response") is None:

@@ -61,7 +61,7 @@ class GeminiCheck(Check):
             self.add("G2", f"{path}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
             self._part(part, role, f"{path}.parts[{index}]")
-        self.pairs.speaker(is_model=role == "model")
+        self.pairs.begin_message(is_model=role == "model")
         calls: dict[At, JsonObject] = {}
         responses: dict[At, JsonObject] = {}
         for index, part in enumerate(parts):
@@ -211,7 +211,7 @@ class GeminiCheck(Check):
     def _fits(self, at: At, body: JsonObject) -> bool:
         """Whether a response answers a call of the content before, under its name."""
         name = str(body.get("name") or "")
-        call = self.pairs.result(at, str(body.get("id") or ""), name)
+        call = self.pairs.add_result(at, str(body.get("id") or ""), name)
         if call is None or call[0] != at[0] - 1:
             return False
         return self._names[call] == name
@@ -234,7 +234,7 @@ class GeminiCheck(Check):
             body = _body(part, "functionCall")
             name = str(body.get("name") or "")
             self._names[at] = name
-            self.pairs.call(at, str(body.get("id") or ""), name)
+            self.pairs.add_call(at, str(body.get("id") or ""), name)
         self._open_calls = list(calls)
 
 

@@ -63,7 +63,7 @@ class OllamaRepair(HistoryRepair):
             return [self._assistant(at)]
         if role != "tool":
             return [raw]
-        if (at, 0) in self.pairs.calls:
+        if (at, 0) in self.pairs.call_by_result:
             return self.left(at)
         if is_interrupted(field(raw, "content")):
             return []
@@ -104,8 +104,8 @@ class OllamaRepair(HistoryRepair):
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
         if self._is_followed(caller):
-            results = sorted(self.pairs.answers[call] for call in calls)
-            calls = [self.pairs.calls[result] for result in results]
+            results = sorted(self.pairs.result_by_call[call] for call in calls)
+            calls = [self.pairs.call_by_result[result] for result in results]
         end = caller + 1
         while self.roles.get(end) == "tool":
             end += 1
@@ -114,7 +114,7 @@ class OllamaRepair(HistoryRepair):
     def _result(self, result: At) -> Any:
         """As it is, but under the tool of its call where it is told by its order alone."""
         raw = self.block(result)
-        call = self.pairs.calls[result]
+        call = self.pairs.call_by_result[result]
         tool = self._tool(call)
         if named(raw) != ("", "") or self._is_followed(call[0]):
             return raw
@@ -124,7 +124,7 @@ class OllamaRepair(HistoryRepair):
         """Whether the results of a batch are all there and stand right behind it."""
         messages = []
         for call in self.batches[caller]:
-            result = self.pairs.answers.get(call)
+            result = self.pairs.result_by_call.get(call)
             if result is None:
                 return False
             messages.append(result[0])

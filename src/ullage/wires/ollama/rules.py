@@ -44,7 +44,7 @@ class OllamaCheck(Check):
 
     def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
-        self.pairs.speaker(is_model=role == "assistant")
+        self.pairs.begin_message(is_model=role == "assistant")
         if role != "tool":
             self._newest = at
         if role not in ROLES:
@@ -104,7 +104,7 @@ class OllamaCheck(Check):
         call_id, tool = named(message)
         if not call_id and not tool:
             call_id = NAMELESS
-        call = self.pairs.result((at, 0), call_id, tool)
+        call = self.pairs.add_result((at, 0), call_id, tool)
         if call is None:
             sentence = "this tool message answers no open call of the assistant message before"
             self.add("O2", path, sentence)
@@ -128,7 +128,7 @@ class OllamaCheck(Check):
         )
         self.need(is_object, "O4", f"{path}.function.arguments", sentence)
         call_id = raw_id if isinstance(raw_id, str) else ""
-        self.pairs.call((at, number), call_id, name)
+        self.pairs.add_call((at, number), call_id, name)
 
 
 CHECK = OllamaCheck

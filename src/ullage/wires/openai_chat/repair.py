@@ -80,7 +80,7 @@ class ChatRepair(HistoryRepair):
         """The messages in the place of a result: none if it went to its call, or was our own."""
         raw = self.raws[at]
         here = (at, 0)
-        if here in self.pairs.calls:
+        if here in self.pairs.call_by_result:
             return self.left(at)
         if is_interrupted(field(raw, "content")):
             return []
@@ -140,12 +140,12 @@ class ChatRepair(HistoryRepair):
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
-        answers = self.pairs.answers
+        answers = self.pairs.result_by_call
         results = sorted(answers[call] for call in calls if call in answers)
         places = [at for at, _ in results]
         # Results that stand together behind their calls are legal in any order: they stay so.
         if places == list(range(caller + 1, caller + 1 + len(calls))):
-            calls = [self.pairs.calls[result] for result in results]
+            calls = [self.pairs.call_by_result[result] for result in results]
         end = caller + 1
         while self.roles.get(end) == "tool":
             end += 1
@@ -156,7 +156,7 @@ class ChatRepair(HistoryRepair):
     def _result(self, result: At) -> Any:
         """Text alone (C8); other parts are moved behind the batch."""
         raw = self.block(result)
-        call_id = self.names[self.pairs.calls[result]]
+        call_id = self.names[self.pairs.call_by_result[result]]
         content = field(raw, "content")
         changes: dict[str, Any] = {}
         if field(raw, "tool_call_id") != call_id:

@@ -41,7 +41,7 @@ class ChatCheck(Check):
 
     def _judge(self, message: Any, at: int, path: str) -> None:
         role = name_in(message, "role")
-        self.pairs.speaker(is_model=role == "assistant")
+        self.pairs.begin_message(is_model=role == "assistant")
         if role != "tool":
             self._newest = at
         elif self.fields("C0", message, BLOCKS["tool"].needs, path):
@@ -75,7 +75,7 @@ class ChatCheck(Check):
 
     def _result(self, call_id: str, at: int, path: str) -> None:
         self._length(call_id, f"{path}.tool_call_id")
-        call = self.pairs.result((at, 0), call_id)
+        call = self.pairs.add_result((at, 0), call_id)
         if call is None:
             self.add(
                 "C2",
@@ -113,7 +113,7 @@ class ChatCheck(Check):
                 "C1", f"{path}.id", "two calls of one message share an id"
             )
         else:
-            self.pairs.call(here, call_id)
+            self.pairs.add_call(here, call_id)
         ids.add(call_id)
 
     def _called(self, call: JsonObject, path: str) -> None:

@@ -79,16 +79,16 @@ class ResponsesRepair(HistoryRepair):
         self._runs[at] = run
 
         if kind == "item_reference":
-            self.pairs.reference()
+            self.pairs.add_reference()
         elif kind in CALLS:
             self.batches.setdefault(run, []).append(here)
             name = paired_by(kind, field(block, "call_id"))
-            self.pairs.call(here, name, is_whole=True)
+            self.pairs.add_call(here, name, is_whole=True)
         elif kind in OUTPUTS:
             self._pair_output(here, block, kind)
         elif kind == _REQUEST:
             name = paired_by(kind, field(block, "id"))
-            self.pairs.call(here, name, is_whole=True)
+            self.pairs.add_call(here, name, is_whole=True)
         elif kind == _RESPONSE:
             self.answer(
                 here, paired_by(kind, field(block, "approval_request_id"))
@@ -120,7 +120,7 @@ class ResponsesRepair(HistoryRepair):
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
-        call = self.pairs.calls.get(result)
+        call = self.pairs.call_by_result.get(result)
         if call is None or _is_async(self.block(call)):
             return False
         return self._runs[result[0]] > self._runs[call[0]]
@@ -178,7 +178,7 @@ class ResponsesRepair(HistoryRepair):
         """The items in the place of an output: none if it was our own."""
         here = (at, 0)
         raw = self.raws[at]
-        if here in self.pairs.calls:
+        if here in self.pairs.call_by_result:
             return self.left(at)
         if is_interrupted(field(raw, "output")):
             return []
@@ -188,7 +188,7 @@ class ResponsesRepair(HistoryRepair):
         """Whether what asks has no answer, or what answers was not asked."""
         if kind == _RESPONSE:
             return self._is_left_over(here)
-        return here not in self.pairs.answers
+        return here not in self.pairs.result_by_call
 
     def _names_in_use(self, here: At) -> dict[str, int]:
         """The ids that a call may not have, and where they stand.
@@ -209,7 +209,7 @@ class ResponsesRepair(HistoryRepair):
 
     def _is_open(self, call: At, here: At) -> bool:
         """Whether no output of a call stands before an item: its id is in use so long (R1)."""
-        output = self.pairs.answers.get(call)
+        output = self.pairs.result_by_call.get(call)
         return output is None or output > here
 
     def _item(self, at: int, kind: str) -> list[Any]:
@@ -251,7 +251,7 @@ class ResponsesRepair(HistoryRepair):
         raw = self.raws[at]
         kind = self.kinds[at]
         here = (at, 0)
-        call = here if kind in CALLS else self.pairs.calls.get(here)
+        call = here if kind in CALLS else self.pairs.call_by_result.get(here)
         changes: dict[str, Any] = {}
         call_id = None if call is None else self.names.get(call)
         raw_id = field(raw, "call_id") or field(raw, "id")
@@ -275,7 +275,7 @@ class ResponsesRepair(HistoryRepair):
 
     def _is_moved(self, result: At) -> bool:
         """Whether an output does not stay where it stands."""
-        call = self.pairs.calls.get(result)
+        call = self.pairs.call_by_result.get(result)
         if call is None:
             return self._is_left_over(result)
         if _is_async(self.block(call)):
@@ -295,7 +295,7 @@ class ResponsesRepair(HistoryRepair):
 
     def _lacks(self, call: At) -> bool:
         """Whether a call that must be answered is not, or late."""
-        result = self.pairs.answers.get(call)
+        result = self.pairs.result_by_call.get(call)
         if result is not None:
             return self.is_late(result)
         if self.kinds[call[0]] == "computer_call":
@@ -307,7 +307,7 @@ class ResponsesRepair(HistoryRepair):
         call = (at, 0)
         if self.kinds[at] not in CALLS:
             return []
-        result = self.pairs.answers.get(call)
+        result = self.pairs.result_by_call.get(call)
         is_repaired = self._is_moved(result) if result else self._lacks(call)
         if not is_repaired:
             return []

@@ -85,7 +85,7 @@ class ResponsesCheck(Check):
             )
         self._trigger = path if kind == "compaction_trigger" else ""
         is_model = not is_callers(item, kind)
-        self.pairs.speaker(is_model=is_model)
+        self.pairs.begin_message(is_model=is_model)
         if self._waiting and not is_model:
             self.add(
                 "R3",
@@ -158,7 +158,7 @@ class ResponsesCheck(Check):
     def _pair(self, item: JsonObject, kind: str, at: At, path: str) -> None:
         """R1 and R2: an answer is known by the type of its call and the id."""
         if kind == "item_reference":
-            self.pairs.reference()
+            self.pairs.add_reference()
         elif kind == _APPROVAL:
             self._ask(f"{kind} {str(item.get('id'))[:64]!r}", at, path)
         elif kind == "mcp_approval_response":
@@ -205,13 +205,13 @@ class ResponsesCheck(Check):
         ):
             self.add("R1", path, "a call with this call_id is still open")
         self._names[at] = name
-        self.pairs.call(at, name, late=late, is_whole=True)
+        self.pairs.add_call(at, name, late=late, is_whole=True)
 
     def _answer(
         self, name: str, at: At, path: str, *, is_free: bool = False
     ) -> None:
         """R2: what is answered here was asked before."""
-        self.pairs.result(at, name, is_free=is_free or self._is_continued)
+        self.pairs.add_result(at, name, is_free=is_free or self._is_continued)
         if at in self.pairs.strays:
             self.add("R2", path, f"no {name} stands before this answer")
 

@@ -179,19 +179,19 @@ class HistoryRepair(ABC):
         self.batches[at] = []
         if is_model:
             self._model_messages.append(at)
-        self.pairs.speaker(is_model=is_model)
+        self.pairs.begin_message(is_model=is_model)
         for number, block in enumerate(blocks or ()):
             self._pair((at, number), block, role)
 
     def call(self, at: At, id: Any, tool: str = "") -> None:
-        """Register the call that stands at ``at``. See `Pairing.call`."""
+        """Register the call that stands at ``at``. See `Pairing.add_call`."""
         self.batches[at[0]].append(at)
-        self.pairs.call(at, str(id or ""), tool)
+        self.pairs.add_call(at, str(id or ""), tool)
 
     def answer(self, at: At, id: Any, tool: str = "", **options: bool) -> None:
-        """Register the result that stands at ``at``. See `Pairing.result`."""
+        """Register the result that stands at ``at``. See `Pairing.add_result`."""
         self._results.setdefault(at[0], []).append(at)
-        call = self.pairs.result(at, str(id or ""), tool, **options)
+        call = self.pairs.add_result(at, str(id or ""), tool, **options)
         if call is not None:
             self._joined.append((call[0], at[0]))
 
@@ -213,7 +213,7 @@ class HistoryRepair(ABC):
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call and this result."""
-        call = self.pairs.calls.get(result)
+        call = self.pairs.call_by_result.get(result)
         if call is None:
             return False
         return bool(self.spoken(call[0], result[0]))
@@ -223,7 +223,7 @@ class HistoryRepair(ABC):
         if self.roles.get(at) not in self.hosts:
             return False
         for result in self._results.get(at, ()):
-            call = self.pairs.calls.get(result)
+            call = self.pairs.call_by_result.get(result)
             if call is not None and call[0] == caller:
                 return True
         return False
@@ -331,7 +331,7 @@ class HistoryRepair(ABC):
         """
         for call in calls:
             tool = self._tool(call)
-            result = self.pairs.answers.get(call)
+            result = self.pairs.result_by_call.get(call)
             if result is None:
                 self.report(call[0], "a call had no result", where=tool)
                 yield self._interrupted(call)

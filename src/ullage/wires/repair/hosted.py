@@ -78,7 +78,7 @@ class BlockRepair(HistoryRepair):
         block = self.block(result)
         if not self._is_result(block):
             return False
-        call = self.pairs.calls.get(result)
+        call = self.pairs.call_by_result.get(result)
         if call is None:
             return self._is_ours(block)
         return call[0] != caller
@@ -86,7 +86,7 @@ class BlockRepair(HistoryRepair):
     def is_whole(self, at: int, caller: int) -> bool:
         """Whether a message holds all results of a batch."""
         for call in self.batches[caller]:
-            result = self.pairs.answers.get(call)
+            result = self.pairs.result_by_call.get(call)
             if result is None or result[0] != at:
                 return False
         return True

@@ -112,7 +112,7 @@ class LoggedConversation:
             if self._newest.get(id) is not turn:
                 at = (self._count, number)
                 self._owners[at] = self._newest[id] = turn
-                self._pairs.call(at, id)
+                self._pairs.add_call(at, id)
 
     @property
     def open_call(self) -> str:
@@ -124,7 +124,7 @@ class LoggedConversation:
         """A result; the reply whose call it answers, or None where it is left out."""
         self._count += 1
         here = (self._count, 0)
-        call = self._pairs.result(here, call_id)
+        call = self._pairs.add_result(here, call_id)
         if call is None:
             of_one = self._pairs.of(here)
             problem = (

@@ -121,8 +121,13 @@ def _batch(note: BatchNote, when: When) -> str:
     more = len(note.tools) - _MOST_TOOLS
     tools += f" and {more:,} more" if more > 0 else ""
     of_tools = f" of {tools}" if tools else ""
+    texts = f"{_many(note.texts, 'text')}{of_tools}"
+    if note.cut_before and note.texts:
+        texts += f" and {note.cut_before:,} more that had been cut before"
+    elif note.cut_before:
+        texts = f"{_many(note.cut_before, 'text')}{of_tools} that had been cut before"
     line = (
-        f"{note.name}, {moment}, by {note.author}: {_many(note.texts, 'text')}{of_tools}, "
+        f"{note.name}, {moment}, by {note.author}: {texts}, "
         f"{note.tokens_before:,} → {note.tokens_after:,} tokens: {note.why}."
     )
     if note.is_undone:
