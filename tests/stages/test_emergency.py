@@ -282,7 +282,7 @@ def step_of_log(n):
 
 
 def test_a_range_begins_behind_the_reply_of_a_compaction():
-    """A provider compacted in mid-reply, behind an account: the call of that reply stays with it."""
+    """Behind an account, a provider compacted in mid-reply: the call of that reply stays."""
     history = [{"role": "user", "content": "Find out why the boat drifts."}]
     for n in range(4):
         history += step_of_log(n)
