@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote
 
 from aiohttp import web
 
-from ullage import Event
+from ullage import AsyncSessions, Event
 from ullage.core.errors import ConfigError, StoreError
 from ullage.doors.proxy import deciding
 from ullage.doors.proxy.access import Access
@@ -307,7 +307,8 @@ class Pages:
         words = parse_qs(target.partition("?")[2])
         as_html = words.get("as", ["json"])[-1] == "html"
         sessions = self._relay.exchanges.sessions
-        await sessions.write_receipts()
+        if isinstance(sessions, AsyncSessions):
+            await sessions.write_receipts()
         store = sessions.store
         try:
             text: bytes = await asyncio.to_thread(
