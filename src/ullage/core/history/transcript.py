@@ -304,11 +304,6 @@ class Transcript(Authorship):
 
     # ── places of the chain ──────────────────────────────────────────────────────────
 
-    @property
-    def is_at_root(self) -> bool:
-        """Whether nothing is said yet: every conversation of its format and tenant begins here."""
-        return self.chain[-1] == self.chain[0]
-
     def find(self, key: bytes) -> int | None:
         """The length of the shortest history whose chain is ``key``, or None."""
         return self._lengths.get(key)

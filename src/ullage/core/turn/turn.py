@@ -21,6 +21,7 @@ from ullage.core.errors import OverLimitError, StoreError, StoreFull
 from ullage.core.history.builder import WindowBuilder
 from ullage.core.history.hand import UserDecisions
 from ullage.core.history.ledger import Ledger, PolicyRecord
+from ullage.core.history.transcript import Transcript
 from ullage.core.history.window import Window
 from ullage.core.turn import names
 from ullage.core.turn.active_policy import PolicyResolution
@@ -100,7 +101,7 @@ def turn(
         decision.resolution, request, settings, decision.joining
     )
     # every conversation goes on from an empty one, and none may take over what decided there
-    if not history.transcript.is_at_root:
+    if not _is_at_root(history.transcript):
         cache.remember(history, decision.walk.records)
         policy = decision.resolution.active.record
         state = replace(state, policy_record=policy, ledger=stored.ledger)
@@ -253,7 +254,7 @@ def _store(
     outputs = (*set_aside, *walk.outputs.values())
     is_decided = bool(walk.records)
     transcript = job.history.transcript
-    if transcript.is_at_root:
+    if _is_at_root(transcript):
         # a record under the root would hold in every conversation
         lost = yield from _commit(outputs, (), ledger)
         return _Stored(ledger, lost)
@@ -399,3 +400,8 @@ def _met(decision: _Decision) -> Iterator[Event]:
     )
     if event is not None:
         yield event
+
+
+def _is_at_root(transcript: Transcript) -> bool:
+    """Whether nothing is said yet: every conversation of its format and tenant begins here."""
+    return transcript.chain[-1] == transcript.chain[0]

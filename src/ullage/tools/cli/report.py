@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Sequence
@@ -32,6 +30,7 @@ from ullage.tools.cli._options import (
     store_option,
 )
 from ullage.tools.cli._page import FILE, save
+from ullage.tools.cli._report_csv import csv_of
 from ullage.tools.cli._report_page import Figure, PageTable, page_of
 from ullage.tools.replay.tables import Figures
 
@@ -638,64 +637,6 @@ def json_of(report: LedgerReport) -> dict[str, Any]:
             for row in report.budgets
         ],
     }
-
-
-def csv_of(report: LedgerReport) -> str:
-    """A report as comma-separated values: a row for each line."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [
-        *("requests", "conversations", "unreported", "unpriced", "unbilled"),
-        *(
-            "sent_prompt_tokens",
-            "sent_output_tokens",
-            "raw_prompt_tokens",
-            "raw_output_tokens",
-        ),
-        *("sent_usd", "raw_usd", "recalls", "recall_tokens", "recall_usd"),
-        *("counted", "counted_tokens", "counted_raw_tokens"),
-        *("saved_usd", "held_out_requests", "held_out_usd"),
-        *("in_all_requests", "in_all_usd"),
-    ]
-    writer.writerow([*report.by, *names])
-    for line in report.lines:
-        sums = line.sums
-        writer.writerow(
-            [
-                *map(_no_formula, line.names),
-                *(
-                    sums.requests,
-                    sums.conversations,
-                    sums.unreported,
-                    sums.unpriced,
-                    sums.unbilled,
-                ),
-                *(
-                    sums.sent.prompt,
-                    sums.sent.output,
-                    sums.raw.prompt,
-                    sums.raw.output,
-                ),
-                *(f"{sums.sent_usd:.6f}", f"{sums.raw_usd:.6f}"),
-                *(sums.recalls, sums.recall_tokens, f"{sums.recall_usd:.6f}"),
-                *(
-                    sums.counted,
-                    sums.counted_tokens,
-                    sums.counted_raw_tokens,
-                ),
-                f"{sums.saved_usd:.6f}",
-                line.held_out.requests,
-                f"{line.held_out.sent_usd:.6f}",
-                line.in_all.requests,
-                f"{line.in_all.sent_usd:.6f}",
-            ]
-        )
-    return text.getvalue()
-
-
-def _no_formula(name: str) -> str:
-    """A name that no spreadsheet takes for a formula: a client may call itself ``=1+1``."""
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
 def _many(count: int, word: str, plural: str = "s") -> str:
