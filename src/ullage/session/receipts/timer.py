@@ -68,9 +68,12 @@ class WriteTimer:
         if due_in_s > 0:
             self._handle = self._loop.call_later(due_in_s, self._wait)
         else:
-            self._task = self._loop.create_task(
-                self._write(), name="ullage-receipts"
-            )
+            self._begin()
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(
+            self._write(), name="ullage-receipts"
+        )
 
     async def _write(self) -> None:
         keeper = self._ledger.keeper
@@ -83,11 +86,21 @@ class WriteTimer:
         # soon, not now: until it returns, this is a write under way
         self._loop.call_soon(self.wake)
 
+    async def write(self) -> None:
+        """Write what waits now, behind a write that is under way: the newest sums come last."""
+        await self.finish()
+        self._begin()
+        await self.finish()
+
     async def finish(self) -> None:
-        """Wait for a write that is under way: what is written next is to be the newest."""
-        task = self._task
-        if task is not None and self._loop is asyncio.get_running_loop():
-            await asyncio.wait((task,))
+        """Wait for the writes that are under way."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait((self._task,))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its loop is the one that runs here."""
+        return self._loop is asyncio.get_running_loop()
 
 
 def write_in_time(store: object) -> None:
@@ -118,9 +131,11 @@ async def write_now(store: object) -> None:
     if keeper is None:
         return
     ledger = ledger_of(keeper)
-    if isinstance(ledger.timer, WriteTimer):
-        await ledger.timer.finish()
-    await _write(ledger, keeper)
+    timer = ledger.timer
+    if isinstance(timer, WriteTimer) and timer.is_here:
+        await timer.write()
+    else:
+        await _write(ledger, keeper)
 
 
 async def aclose(store: object) -> None:
@@ -135,7 +150,7 @@ async def aclose(store: object) -> None:
     ledger = ledger_of(keeper)
     timer = ledger.timer
     ledger.timer = None
-    if isinstance(timer, WriteTimer):
+    if isinstance(timer, WriteTimer) and timer.is_here:
         await timer.finish()
     await _write(ledger, keeper, is_over=True)
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import click
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ullage.core.errors import StoreError
@@ -19,6 +18,7 @@ from ullage.session.stored.conversation import (
     conversations,
 )
 from ullage.stores import Store
+from ullage.tools.cli._listing import add_beginnings, listing
 from ullage.tools.cli._options import (
     ago,
     count_option,
@@ -32,11 +32,15 @@ from ullage.tools.cli._options import (
     told_of_tenants,
 )
 from ullage.tools.replay.outlined import Savings, from_outline, savings_of
+from ullage.tools.replay.tables import Figures
 
 _RIGHT = ("requests", "tokens", "saved")
 _NAMES = ("client", "model")
 _COLUMNS = ("conversation", "last used", *_NAMES, *_RIGHT)
 _NAME_CHARS = 20
+_LEAST_NAME_CHARS = 12
+_WIDE = 100
+"""In fewer columns a client and a model have the least room."""
 
 
 class _Row(NamedTuple):
@@ -80,7 +84,8 @@ def command(
         for line in others:
             click.echo(line)
         return
-    Console(highlight=False).print(_table(rows))
+    console = Console(highlight=False)
+    console.print(_table(rows, console.width))
     if len(entries) > limit:
         click.echo(
             f"{len(entries) - limit:,} older ones are not listed: --limit {len(entries)}"
@@ -111,10 +116,11 @@ def _as_json(row: _Row) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[_Row]) -> Table:
+def _table(rows: list[_Row], width: int) -> Figures:
     now_s = time.time()
     cells = [_cells(row, now_s) for row in rows]
-    table = Table(box=None, pad_edge=False, expand=True)
+    table = listing(("client", "requests", "last used"))
+    most_name = _NAME_CHARS if width >= _WIDE else _LEAST_NAME_CHARS
     for index, column in enumerate(_COLUMNS):
         justify: Any = "right" if column in _RIGHT else "left"
         is_name = column in _NAMES
@@ -126,15 +132,9 @@ def _table(rows: list[_Row]) -> Table:
             overflow="ellipsis",
             # a figure that is cut short is another figure
             min_width=len(column) if is_name else widest,
-            max_width=_NAME_CHARS if is_name else None,
+            max_width=most_name if is_name else None,
         )
-    table.add_column(
-        "begins",
-        no_wrap=True,
-        ratio=1,
-        min_width=len("begins"),
-        overflow="ellipsis",
-    )
+    add_beginnings(table)
     for row, texts in zip(rows, cells, strict=True):
         title = harmless(row.entry.outline.title)
         table.add_row(*map(Text, texts), Text(title))

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ullage.core.history.hand import name_of
@@ -25,6 +24,7 @@ from ullage.session.stored.conversation import (
 )
 from ullage.session.stored.why import author_of, why_of
 from ullage.tools.cli import why
+from ullage.tools.cli._listing import add_beginnings, listing
 from ullage.tools.cli._options import (
     ago,
     harmless,
@@ -37,9 +37,10 @@ from ullage.tools.cli._options import (
     told_of_tenants,
 )
 from ullage.tools.hand.described import as_window, told_of_left
+from ullage.tools.replay.tables import Figures
 
 _NARROW = 80
-"""In fewer columns every column but the figures is folded."""
+"""In fewer columns a heading is shorter."""
 _LEAST_NAME = 7
 _NAME_PART = 4
 """A tool or a model has at most this part of the columns, a fourth."""
@@ -132,7 +133,7 @@ def _print_list(listed: list[ConversationEntry]) -> None:
     if not listed:
         click.echo("No conversation is outlined for this tenant.")
         return
-    table = Table(box=None, pad_edge=False, expand=True)
+    table = listing(("last used", "messages"))
     console = _console()
     for column in ("conversation", "last used", "messages", "tokens"):
         justify: Any = "right" if column in ("messages", "tokens") else "left"
@@ -140,7 +141,7 @@ def _print_list(listed: list[ConversationEntry]) -> None:
     table.add_column(
         "model", overflow="fold", max_width=console.width // _NAME_PART
     )
-    _add_beginnings(table)
+    add_beginnings(table)
     now_s = time.time()
     for item in listed:
         outline = item.outline
@@ -161,17 +162,6 @@ def _console() -> Console:
     if console.is_terminal or "COLUMNS" in os.environ:
         return console
     return Console(highlight=False, width=_PIPE_WIDTH)
-
-
-def _add_beginnings(table: Table) -> None:
-    """The last column: how a text begins, in the room that is left."""
-    table.add_column(
-        "begins",
-        no_wrap=True,
-        ratio=1,
-        min_width=len("begins"),
-        overflow="ellipsis",
-    )
 
 
 # ── one conversation ─────────────────────────────────────────────────────────────────────
@@ -195,17 +185,17 @@ def _print_window(stored: StoredConversation, *, is_all: bool) -> None:
         console.print(line, markup=False)
 
 
-def _table(stored: StoredConversation, width: int, *, is_all: bool) -> Table:
+def _table(stored: StoredConversation, width: int, *, is_all: bool) -> Figures:
     """The texts of a conversation; long names of tools are folded, and no figure is cut."""
-    table = Table(box=None, pad_edge=False, expand=True)
+    table = listing(("role",))
     is_narrow = width < _NARROW
-    table.add_column("name", no_wrap=not is_narrow, min_width=_LEAST_NAME)
-    table.add_column("role", no_wrap=not is_narrow, min_width=len("role"))
+    table.add_column("name", overflow="fold", min_width=_LEAST_NAME)
+    table.add_column("role", no_wrap=True)
     table.add_column("what", overflow="fold", max_width=width // _NAME_PART)
     characters = "chars" if is_narrow else "characters"
     table.add_column(characters, justify="right", no_wrap=True)
     table.add_column("shown", overflow="fold", max_width=width // _STATE_PART)
-    _add_beginnings(table)
+    add_beginnings(table)
     for row in _rows(stored.leaves(), is_all=is_all):
         table.add_row(*(Text(cell) for cell in row))
     return table

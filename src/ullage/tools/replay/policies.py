@@ -71,28 +71,33 @@ def _imported(name: str, module_name: str) -> ModuleType:
         problem = f"there is no module {error.name} in this folder or in what is installed"
         raise _unusable(name, problem) from None
     except (Exception, SystemExit) as error:  # whatever a user's module does
-        problem = f"the module {module_name} fails when it is imported ({_kind_of(error)})"
-        raise _unusable(name, problem) from error
+        raise _failing(
+            name, f"the module {module_name} fails when it is imported", error
+        ) from error
 
 
 def _made_by(function: Callable[[], object], name: str) -> Policy:
     """The policy that a function of the user's makes."""
     kind = "class" if isinstance(function, type) else "function"
+    fails = f"the {kind} fails when it is called"
     try:
         value = function()
     except TypeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next:
-            problem = f"the {kind} fails when it is called ({_kind_of(error)})"
-            raise _unusable(name, problem) from error
+            raise _failing(name, fails, error) from error
         problem = f"it is a {kind} that needs arguments, not a Policy"
         raise _unusable(name, problem) from None
     except (Exception, SystemExit) as error:  # whatever a user's code does
-        problem = f"the {kind} fails when it is called ({_kind_of(error)})"
-        raise _unusable(name, problem) from error
+        raise _failing(name, fails, error) from error
     if isinstance(value, Policy):
         return value
     returned = type(value).__name__
     raise _unusable(name, f"the {kind} makes a {returned}, not a Policy")
+
+
+def _failing(name: str, problem: str, error: BaseException) -> ConfigError:
+    """The error of a name whose code, the user's, raises another."""
+    return _unusable(name, f"{problem} ({_kind_of(error)})")
 
 
 def _kind_of(error: BaseException) -> str:

@@ -72,9 +72,9 @@ class Figures(Table):
         table = copy(self)
         table.columns = [copy(column) for column in self.columns]
         names = [column for column in table.columns if _is_name(column)]
-        longest = max(names, key=_longest)
+        longest = max(names, key=_longest, default=None)
         excess = self._width(WIDTH) - width
-        if excess > 0:
+        if longest is not None and excess > 0:
             longest.max_width = max(_longest(longest) - excess, _LEAST_NAME)
         return table
 
@@ -94,10 +94,16 @@ def _is_name(column: Column) -> bool:
 
 
 def _longest(column: Column) -> int:
-    """The characters of the longest line in a column."""
+    """The characters of the longest line in a column, as far as it may be wide.
+
+    A column that takes the room that is left needs no more than its least width.
+    """
+    if column.ratio is not None:
+        return column.min_width or cell_len(str(column.header))
     cells = [str(cell) for cell in (column.header, *column.cells)]
     lines = [line for cell in cells for line in cell.split("\n")]
-    return max(map(cell_len, lines), default=0)
+    longest = max(map(cell_len, lines), default=0)
+    return min(longest, column.max_width or longest)
 
 
 def tables_of(
