@@ -8,12 +8,14 @@ from contextlib import closing
 import pytest
 from aiohttp import web
 
+from tests.cli.terminal import ullage
 from tests.proxy.upstream import ask, proxy, upstream
-from ullage import MemoryStore
+from ullage import MemoryStore, SqliteStore
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.history.canon import ref_of
 from ullage.core.values.effects import Output, Record
 from ullage.doors.proxy.acceptance import Acceptance, HoldingStore
+from ullage.stores import owner_of
 from ullage.testing import BlobsContract, RecordsContract, StoreContract
 
 TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]
@@ -275,3 +277,25 @@ def test_what_is_held_for_many_strangers_is_bounded():
     with pytest.raises(RefNotFound):
         store.get("t0", ref_of(f"0{text}"))
     assert store.get("t99", ref_of(f"99{text}")).text == f"99{text}"
+
+
+def test_a_tenant_is_forgotten_with_what_its_batches_set_aside(tmp_path):
+    """In a batch nobody answers a recall call, so its conversations are owners of their own."""
+    store = tmp_path / "kept.db"
+    one = {"custom_id": "one", "params": json.loads(body(big("one")))}
+    asked = json.dumps({"requests": [one]}).encode()
+    headers = {"x-api-key": "mine", "Content-Type": "application/json"}
+    with (
+        upstream() as there,
+        proxy(
+            there, policy="continuation", tenant="anna", store=str(store)
+        ) as url,
+    ):
+        path = "/anthropic/v1/messages/batches"
+        assert ask(url, "POST", path, asked, headers)[0] == 200
+    with closing(SqliteStore(store)) as there:
+        assert there.refs(owner_of("anna", "unattended"))
+        assert not there.refs("anna")
+    ran = ullage("forget", store, "--tenant", "anna")
+    assert ran.status == 0, ran.err
+    assert (kept(store), decided(store)) == ([], 0)

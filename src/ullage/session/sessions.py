@@ -31,6 +31,7 @@ from ullage.core.values.authors import named_tools
 from ullage.core.values.carried import Arguments, Portable
 from ullage.core.values.effects import Steps
 from ullage.core.values.messages import Message
+from ullage.core.values.owners import tenant_of
 from ullage.core.values.receipts import ReceiptTotals
 from ullage.core.values.usage import Usage
 from ullage.policy.stages.default import HELD_OUT
@@ -68,9 +69,6 @@ _MESSAGE_BYTES = 4_000
 policy worked out of it; of 50 sessions of 200 KB it was 2.5 KB, and 6 if they decided something."""
 
 _SHARED = frozenset((bool, int, type(None)))
-_UNIT = "\x1f"
-"""Parts a tenant's name from that of a conversation which is an owner of its own."""
-
 _RECENT = 16
 """So many conversations are the ones used last."""
 
@@ -260,7 +258,7 @@ class _Sessions(Portable, Generic[S]):
         """
         with self._lock:
             for key, session in list(self._alive.items()):
-                if session.settings.tenant.partition(_UNIT)[0] != tenant:
+                if tenant_of(session.settings.tenant) != tenant:
                     continue
                 entry = self._session_entries.pop(key, None)
                 self._bytes -= entry.bytes if entry is not None else 0

@@ -39,18 +39,21 @@ __all__ = [
     "named_in",
     "open_lasting",
     "open_store",
+    "owner_of",
     "pieces",
     "receipts_of",
     "ref_of",
     "refs_in",
     "spending_of",
     "spending_totals",
+    "tenant_of",
     "with_files",
 ]
 
 if TYPE_CHECKING:
     from ullage.core.history.canon import ref_of
     from ullage.core.values.effects import ChunkSize, Shape, pieces
+    from ullage.core.values.owners import owner_of, tenant_of
     from ullage.core.values.spending import (
         SpendingRow,
         SpendingSum,
@@ -117,6 +120,7 @@ else:
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.stores.threaded": "Threaded",
             "ullage.core.values.effects": "ChunkSize Shape pieces",
+            "ullage.core.values.owners": "owner_of tenant_of",
             "ullage.core.values.spending": (
                 "SpendingRow SpendingSum spending_totals"
             ),

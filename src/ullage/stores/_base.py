@@ -23,7 +23,7 @@ from ullage.stores._clean import Bounds, Collected
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_EVERYTHING = Bounds(older_than_s=-1)
+_EVERYTHING = Bounds(older_than_s=-1, has_conversations=True)
 
 
 class Blobs(Protocol):
@@ -282,8 +282,8 @@ def every_ref(store: Store, tenant: str) -> Iterator[str]:
 def forget(store: Store, tenant: str) -> Collected:
     """Erase a tenant: its outputs and ledger, in the store and in files beside it.
 
-    Content that another tenant holds too stays theirs. To have the bytes leave an SQLite file as
-    well, `SqliteStore.shrink` follows.
+    Conversations of it that are owners of their own go too. Content that another tenant holds
+    too stays theirs. To have the bytes leave an SQLite file as well, `SqliteStore.shrink` follows.
 
     Args:
         store: the store. Nothing may be written for the tenant meanwhile.

@@ -54,6 +54,8 @@ class Bounds(Struct, frozen=True):
         every_s: do nothing if the last clean-up began less than so many seconds ago.
         keep: refs that stay whatever the bounds say.
         dry_run: say what would go, all in one step, and keep it.
+        has_conversations: a tenant's conversations that are owners of their own
+            (`ullage.core.values.owners`) are looked at with it.
         limit: the most outputs and keys of the ledger that a step looks at; a store that keeps
             little may look at all of them.
     """
@@ -64,6 +66,7 @@ class Bounds(Struct, frozen=True):
     every_s: float = 0
     keep: frozenset[str] = frozenset()
     dry_run: bool = False
+    has_conversations: bool = False
     limit: int = 2_000
 
     def last_s(self, now_s: float) -> float:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ullage.stores._clean import Cursor, is_recent
+from ullage.core.values.owners import PART
+from ullage.stores._clean import Bounds, Cursor, is_recent
 from ullage.stores._packing import from_utf8, to_utf8
+
+_PART = to_utf8(PART)
+_BEHIND_PART = to_utf8(chr(ord(PART) + 1))
+"""The first character behind it: all that begins with a tenant and its part comes before."""
 
 
 class SqlContents:
@@ -13,9 +18,14 @@ class SqlContents:
 
     It has those methods of `_clean.StoreContents` that are one query.
 
-    Attributes:
+    Args:
         db: the connection.
+        tenant: whose; None: everybody's.
+        bounds: of the clean-up.
+
+    Attributes:
         only: the tenant, None for all.
+        owners: whose they are, as values of a query.
         scope: what the database calls them.
     """
 
@@ -23,9 +33,14 @@ class SqlContents:
     keys_query: ClassVar[str]
     outputs_query: ClassVar[str]
 
-    def __init__(self, db: Any, tenant: str | None) -> None:
+    def __init__(self, db: Any, tenant: str | None, bounds: Bounds) -> None:
         self.db = db
         self.only = None if tenant is None else to_utf8(tenant)
+        first = behind = self.only
+        if self.only is not None and bounds.has_conversations:
+            first = self.only + _PART
+            behind = self.only + _BEHIND_PART
+        self.owners = {"only": self.only, "first": first, "behind": behind}
         self.scope = b"all" if self.only is None else b"one " + self.only
 
     def keys(
@@ -49,7 +64,7 @@ class SqlContents:
         self, query: str, after: Cursor, limit: int, last_s: float = 0
     ) -> list[Any]:
         values = {
-            "only": self.only,
+            **self.owners,
             "used": int(after.used_s),
             "tenant": to_utf8(after.tenant),
             "key": after.key,
@@ -64,7 +79,8 @@ class SqlContents:
 class SqliteContents(SqlContents):
     """Those of an SQLite file. The contract is `_clean.StoreContents`."""
 
-    of = "AND tenant = :only"
+    within = "(tenant = :only OR tenant >= :first AND tenant < :behind)"
+    of = f"AND {within}"
     keys_query = (
         "SELECT tenant, key, max(used_s), count(*) FROM records "
         "WHERE (tenant, key) > (:tenant, :key) {of} "
@@ -95,8 +111,8 @@ class SqliteContents(SqlContents):
         )
         query = "SELECT ifnull(sum(stored_bytes), 0) FROM blobs"
         if self.only is not None:
-            query += " WHERE digest IN (SELECT digest FROM grants WHERE tenant = :only)"
-        (size_bytes,) = self.db.execute(query, {"only": self.only}).fetchone()
+            query += f" WHERE digest IN (SELECT digest FROM grants WHERE {self.within})"
+        (size_bytes,) = self.db.execute(query, self.owners).fetchone()
         return int(size_bytes)
 
     def drop(self, tenant: str, key: bytes) -> None:
@@ -120,12 +136,18 @@ class SqliteContents(SqlContents):
         size_bytes = int(
             (self.db.execute(query, (digest,)).fetchone() or (0,))[0]
         )
-        query_holder = "SELECT 1 FROM grants WHERE digest = ? LIMIT 1"
-        if self.db.execute(query_holder, (digest,)).fetchone() is not None:
-            return size_bytes, 0 if self.only is None else size_bytes
+        if self._is_held(digest):
+            is_held_here = self.only is None or self._is_held(digest, self.of)
+            return size_bytes, 0 if is_held_here else size_bytes
         for table in ("chunks", "blobs"):
             self.db.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))
         return size_bytes, size_bytes
+
+    def _is_held(self, digest: bytes, of: str = "") -> bool:
+        """Whether somebody holds a content; with ``of``, one of those that are looked at."""
+        query = f"SELECT 1 FROM grants WHERE digest = :digest {of} LIMIT 1"
+        values = {**self.owners, "digest": digest}
+        return self.db.execute(query, values).fetchone() is not None
 
     def _on_key(
         self, change: str, tenant: str, key: bytes, now_s: float = 0

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ullage.core.errors import RefNotFound
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Output, Record, Shape
+from ullage.core.values.owners import tenant_of
 from ullage.core.values.receipts import LAST_DAY, Receipt, ReceiptKey, in_order
 from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import (
@@ -300,11 +301,16 @@ class MemoryStore(Transactional):
         """
         with self._lock:
             tenants = self._open("collect")
-            selected = (
-                tenants
-                if tenant is None
-                else {t: tenants[t] for t in (tenant,) if t in tenants}
-            )
+            selected = tenants
+            if tenant is not None:
+                selected = {
+                    owner: contents
+                    for owner, contents in tenants.items()
+                    if owner == tenant
+                    or (
+                        bounds.has_conversations and tenant_of(owner) == tenant
+                    )
+                }
             contents = _Contents(
                 selected, self._collected_s, tenant, bounds.dry_run
             )

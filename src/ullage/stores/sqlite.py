@@ -237,7 +237,10 @@ class SqliteStore(Portable, Transactional):
         with self._file.transaction(self, "collect", writes=True) as db:
             db.execute("SAVEPOINT begun")
             collected = clean(
-                SqliteContents(db, tenant), bounds, cursor, int(self._clock())
+                SqliteContents(db, tenant, bounds),
+                bounds,
+                cursor,
+                int(self._clock()),
             )
             if bounds.dry_run:
                 db.execute("ROLLBACK TO begun")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ullage import Address, Output, Record, Replace, ReplaceSpan
 from ullage.core.errors import RefNotFound, StoreError, UllageError
+from ullage.core.values.owners import owner_of
 from ullage.stores import (
     DAY_S,
     Bounds,
@@ -281,6 +282,33 @@ class StoreContract(BlobsContract, RecordsContract):
             self.collected(store, None, Bounds(older_than_s=0))
             expect(store.refs("t"), (), "the content is gone")
             expect(store_receipts(store), (entry,), "the receipts are there")
+
+    def test_a_tenant_is_forgotten_with_its_conversations(self) -> None:
+        """A conversation with a name is an owner of its own, and nobody else's."""
+        with self.opened() as store:
+            conversations = (owner_of("t", "one"), owner_of("t", ""))
+            # the names next to those of the tenant's in any order
+            others = ("s", "t ", "t\x1e", "tt", owner_of("tt", "one"), "T")
+            for owner in ("t", *conversations, *others):
+                outputs = [output("of all"), output(f"of {owner}")]
+                store.commit(owner, outputs, [batch(b"k", 0, b"d")])
+            self.collected(store, "t", Bounds(older_than_s=-1, dry_run=True))
+            expect(
+                len(store.refs(conversations[0])), 2, "alone it is not theirs"
+            )
+            forget(store, "t")
+            for owner in ("t", *conversations):
+                expect(store.refs(owner), (), f"{owner!r} has no output")
+                expect(
+                    store.find(owner, [b"k"]), (), f"{owner!r} has no record"
+                )
+            for owner in others:
+                expect(len(store.refs(owner)), 2, f"{owner!r} has its outputs")
+                expect(
+                    len(store.find(owner, [b"k"])),
+                    1,
+                    f"{owner!r} has its record",
+                )
 
     # Clean-up
 

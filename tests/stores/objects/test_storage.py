@@ -10,6 +10,7 @@ import pytest
 import ullage
 from tests.stores.contract import batch, decided, output, replaced
 from ullage.core.errors import ConfigError, StoreError
+from ullage.core.values.owners import owner_of
 from ullage.stores import (
     DAY_S,
     BoundedStore,
@@ -230,6 +231,21 @@ def test_what_a_tenant_is_forgotten_by_leaves_the_bucket_at_once(
         assert store.get("bob", long("one").ref) == long("one")
         forget(store, "bob")
         assert objects(place) == []
+
+
+def test_the_objects_of_a_tenant_s_conversations_leave_the_bucket_with_it(
+    tmp_path, place
+):
+    with closing(open_store(tmp_path / "kept.db", blobs=place)) as store:
+        for owner in ("alice", owner_of("alice", "one"), "alice b"):
+            store.commit(owner, [long(f"of {owner}")], [])
+        talk = owner_of("alice", "one").encode()
+        store._objects.moved(talk, [NewBlob.of(long("of no row"), talk)])
+        assert len(objects(place)) == 4
+        forget(store, "alice")
+        assert len(objects(place)) == 1
+        kept = long("of alice b")
+        assert store.get("alice b", kept.ref) == kept
 
 
 def test_stores_in_one_prefix_leave_each_others_objects(tmp_path, place):

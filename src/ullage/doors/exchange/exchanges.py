@@ -27,6 +27,7 @@ from ullage.doors.exchange.values import (
 )
 from ullage.doors.hidden_turns import ParsedHistory
 from ullage.doors.host import ServedWindow, Steps
+from ullage.stores import owner_of
 from ullage.wires import model_in
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ T = TypeVar("T")
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
 _MOST_BEGINNINGS = 10_000
 _PART = "\x1f"
-_UNATTENDED = f"{_PART}unattended"
+_UNATTENDED = "unattended"
 """Where nobody can answer a recall call, no tool is offered; so that history is another one."""
 
 
@@ -159,7 +160,7 @@ class Exchanges:
 
     def tenant(self, tenant: str, name: str | None) -> str:
         """The owner of a conversation's content: the tenant, or a named conversation of it."""
-        return tenant if name is None else f"{tenant}{_PART}{name}"
+        return tenant if name is None else owner_of(tenant, name)
 
     def session(
         self,
@@ -185,7 +186,9 @@ class Exchanges:
             client: the program that asks.
             client_session: its own name of the session.
         """
-        owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
+        owner = self.tenant(tenant, name)
+        if not can_recall:
+            owner = owner_of(owner, _UNATTENDED)
         if name is not None:
             start = HistoryStart(name.encode("utf-8", "surrogatepass"))
         begins = [str(model_in(request)), start.opening.hex()]

@@ -24,10 +24,13 @@ from typing import Any
 from ullage import Output, Record
 from ullage.core.errors import RefNotFound, StoreError
 from ullage.core.locks import Lock
-from ullage.stores import MemoryStore, Shape, Store, StoreWrapper
-
-_PART = "\x1f"
-"""Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
+from ullage.stores import (
+    MemoryStore,
+    Shape,
+    Store,
+    StoreWrapper,
+    tenant_of,
+)
 
 _MOST_ACCEPTED = 50_000
 _MOST_HELD = 1_000
@@ -184,11 +187,11 @@ class Acceptance:
     def held(self, owner: str) -> _Held | None:
         """What is held for an owner; None where there is nothing."""
         with self._lock:
-            return self._held.get(owner.partition(_PART)[0])
+            return self._held.get(tenant_of(owner))
 
     def holding(self, owner: str) -> _Held | None:
         """Where to hold more of an owner's content; None where it is committed at once."""
-        tenant = owner.partition(_PART)[0]
+        tenant = tenant_of(owner)
         with self._lock:
             if tenant in self._accepted:
                 return None

@@ -30,6 +30,7 @@ from ullage.core.errors import StoreError
 from ullage.core.history.window import Window
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Do, Steps
+from ullage.core.values.owners import tenant_of
 from ullage.core.values.receipts import (
     Receipt,
     ReceiptKey,
@@ -59,8 +60,6 @@ _OTHERS = "(others)"
 _MOST_APART = 4
 """A provider that counts so many times what is reckoned, or so much less, counts something else."""
 _DAY_S = 86_400
-_PART = "\x1f"
-"""Behind a tenant's name, where a conversation is an owner of its own (`ullage.doors.exchange`)."""
 
 
 class ReceiptNote(NamedTuple):
@@ -595,9 +594,12 @@ def _place_of(
 ) -> ReceiptKey:
     """Where replies are summed up on a day, counted from the first of 1970 in UTC."""
     date = datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
-    owner = tenant.partition(_PART)[0]
     return ReceiptKey(
-        date, name_of(owner), name_of(model), name_of(client), is_held_out
+        date,
+        name_of(tenant_of(tenant)),
+        name_of(model),
+        name_of(client),
+        is_held_out,
     )
 
 

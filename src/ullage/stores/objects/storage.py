@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ullage.core.errors import StoreError
 from ullage.core.values.carried import Portable
+from ullage.core.values.owners import PART
 from ullage.stores._clean import DAY_S, Bounds, Collected, Cursor
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, ObjectEntry
@@ -28,6 +29,7 @@ _AT_ONCE = 8
 _SEAL_BYTES = 32
 _AWAY_S = 30.0
 """How long a bucket that failed is not written to; then it is tried again."""
+_PART = to_utf8(PART)
 _PAGE = 1_000
 """The most objects that S3 lists, or deletes, with one request."""
 _NAME = re.compile(
@@ -214,8 +216,12 @@ class StoreObjects(Objects):
                 rows[place] = as_object_row(row, name)
         return replace(blob, rows=tuple(rows))
 
-    def _folder_of(self, tenant: bytes) -> str:
-        """What the names of a tenant's objects begin with. It does not name the tenant."""
+    def _folder_of(self, owner: bytes) -> str:
+        """What the names of a tenant's objects begin with. It does not name the tenant.
+
+        Those of its conversations begin so too: whoever forgets the tenant deletes them with it.
+        """
+        tenant = owner.partition(_PART)[0]
         digest = blake3(
             tenant, derive_key_context="ullage objects"
         ).hexdigest()

@@ -28,13 +28,14 @@ _FUTURE = """
 UPDATE ullage.outputs SET used_s = %(now)s WHERE ctid = ANY(ARRAY(
     SELECT ctid FROM ullage.outputs WHERE used_s > %(now)s FOR NO KEY UPDATE SKIP LOCKED))
 """
-_LEASES = """
-DELETE FROM ullage.leases WHERE (%(only)s::bytea IS NULL OR tenant = %(only)s)
+_WITHIN = "(tenant = %(only)s OR tenant >= %(first)s AND tenant < %(behind)s)"
+_LEASES = f"""
+DELETE FROM ullage.leases WHERE (%(only)s::bytea IS NULL OR {_WITHIN})
     AND (%(all)s OR until_s < %(now)s)
 """
-_SIZE = """
+_SIZE = f"""
 SELECT coalesce(sum(stored_bytes), 0)::bigint FROM ullage.outputs
-WHERE %(only)s::bytea IS NULL OR tenant = %(only)s
+WHERE %(only)s::bytea IS NULL OR {_WITHIN}
 """
 _DROP = """
 WITH free AS (
@@ -72,7 +73,7 @@ def collect(
     ):
         (now_s,) = db.execute(_TIME, {"now": now_s}).fetchone() or (0,)
         return clean(
-            _Contents(db, tenant, bounds.last_s(now_s)), bounds, cursor, now_s
+            _Contents(db, tenant, bounds, now_s), bounds, cursor, now_s
         )
 
 
@@ -90,7 +91,7 @@ def _unhurried(db: Any, for_all: bool) -> Iterator[None]:
 class _Contents(SqlContents):
     """The outputs and records of one tenant, or of all. The contract is `_clean.StoreContents`."""
 
-    of = "AND tenant = %(only)s"
+    of = f"AND {_WITHIN}"
     keys_query = """
         SELECT tenant, key, max(used_s), count(*) FROM ullage.records
         WHERE (tenant, key) > (%(tenant)s, %(key)s) {of}
@@ -108,10 +109,14 @@ class _Contents(SqlContents):
     """
 
     def __init__(
-        self, db: Connection, tenant: str | None, last_s: float
+        self,
+        db: Connection,
+        tenant: str | None,
+        bounds: Bounds,
+        now_s: float,
     ) -> None:
-        super().__init__(db, tenant)
-        self._last_s = last_s
+        super().__init__(db, tenant, bounds)
+        self._last_s = bounds.last_s(now_s)
         self._counts: dict[tuple[str, bytes], int] = {}
 
     def begun(self, now_s: float, every_s: float) -> int | None:
@@ -120,7 +125,7 @@ class _Contents(SqlContents):
             "scope": self.scope,
             "now": int(now_s),
             "every": every_s,
-            "only": self.only,
+            **self.owners,
         }
         if self.db.execute(_BEGUN, values).fetchone() is None:
             return None
