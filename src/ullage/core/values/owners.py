@@ -14,7 +14,7 @@ def owner_of(tenant: str, name: str) -> str:
     """The owner that a conversation of a tenant is.
 
     Args:
-        tenant: whose it is.
+        tenant: the tenant.
         name: of the conversation.
     """
     return f"{tenant}{PART}{name}"
