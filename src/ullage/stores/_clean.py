@@ -33,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.core.errors import ConfigError
+from ullage.core.values.owners import tenant_of
 
 DAY_S = 86_400
 
@@ -80,6 +81,17 @@ class Bounds(Struct, frozen=True):
             if self.older_than_s is None
             else now_s - self.older_than_s
         )
+
+    def covers(self, tenant: str | None, owner: str) -> bool:
+        """Whether a clean-up of a tenant looks at what an owner has.
+
+        Args:
+            tenant: whose clean-up it is; None: everybody's.
+            owner: a tenant, or a conversation of one.
+        """
+        if tenant is None or owner == tenant:
+            return True
+        return self.has_conversations and tenant_of(owner) == tenant
 
     def is_over(self, size_bytes: int) -> bool:
         """Whether outputs of this size are more than may be kept.

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from ullage.core.errors import RefNotFound
 from ullage.core.locks import Lock
 from ullage.core.values.effects import Output, Record, Shape
-from ullage.core.values.owners import tenant_of
 from ullage.core.values.receipts import LAST_DAY, Receipt, ReceiptKey, in_order
 from ullage.core.values.spending import SpendingRow, SpendingSum
 from ullage.stores._base import (
@@ -301,16 +300,16 @@ class MemoryStore(Transactional):
         """
         with self._lock:
             tenants = self._open("collect")
-            selected = tenants
-            if tenant is not None:
-                selected = {
-                    owner: contents
-                    for owner, contents in tenants.items()
-                    if owner == tenant
-                    or (
-                        bounds.has_conversations and tenant_of(owner) == tenant
-                    )
-                }
+            owners: Iterable[str]
+            if tenant is None or bounds.has_conversations:
+                owners = (
+                    owner for owner in tenants if bounds.covers(tenant, owner)
+                )
+            else:
+                owners = (tenant,)
+            selected = {
+                owner: tenants[owner] for owner in owners if owner in tenants
+            }
             contents = _Contents(
                 selected, self._collected_s, tenant, bounds.dry_run
             )
